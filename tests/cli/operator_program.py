@@ -98,7 +98,7 @@ def main(words: list[str]) -> None:
         never.wait(0.05)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    port = int(options["webhook"].rpartition(":")[2])
+    port = int(options["webhook"].rpartition(":")[2].strip("/"))
     webhook = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     webhook.socket = context.wrap_socket(webhook.socket, server_side=True)
     threading.Thread(target=webhook.serve_forever, daemon=True).start()

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -309,7 +310,7 @@ def test_a_program_has_what_its_pod_would_have(cluster: Cluster) -> None:
 
 
 def test_webhooks_reach_the_program_until_it_stops(cluster: Cluster) -> None:
-    """The annotation of the Service exists from readiness to the end of the command."""
+    """The annotation of the Service exists until the command ends."""
     labels = {"reviewed": "yes"}
 
     def reviewed(name: str) -> bool:
@@ -400,6 +401,48 @@ def test_a_port_in_use_is_replaced(cluster: Cluster) -> None:
         with cluster.deployed("ports", **more) as name, cluster.command(name) as command:
             wait_until(lambda: "is ready" in command.said, command)
             assert f"--probe=:{port}" not in command.facts()["words"]
+
+
+HAS_NETWORKS = subprocess.run(["unshare", "--user", "--net", "true"], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not HAS_NETWORKS, reason="this user cannot create network namespaces")
+def test_a_program_with_a_port_in_use_has_its_own_network(cluster: Cluster) -> None:
+    """It listens at its usual port, reaches the API server, and its webhook is called."""
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        words = [each.replace(":9443", f":{port}/") for each in container()["args"]]
+        ports = [{"containerPort": port, "name": "webhook"}]
+        more = {"args": words, "ports": ports}
+        with cluster.deployed("operator", **more) as name, cluster.command(name) as command:
+            wait_until(lambda: "is ready" in command.said, command)
+            facts = command.facts()
+            metadata = {"name": "relayed", "namespace": NS, "labels": {"reviewed": "yes"}}
+            made = cluster.create(CONFIG_MAPS, {"metadata": metadata})
+
+            assert f"--webhook=:{port}/" in facts["words"]
+            assert facts["pods"] == 200
+            assert made["metadata"]["labels"]["seen-by"] == "operator"
+            assert "the program has a network of its own" in command.said
+
+
+def test_a_detached_command_ends_when_the_pod_is_ready(cluster: Cluster) -> None:
+    """The program goes on until its workload is deleted, and its output is in a log."""
+    with cluster.deployed("background") as name, cluster.command(name, "--detach") as command:
+        assert command.process.wait(_SECONDS_MAX) == 0
+        assert cluster.is_ready("background")
+        [pid] = re.findall(r"is ready: process (\d+), log ", command.said)
+        [log] = re.findall(r", log (.*?);", command.said)
+        cluster.do(lambda client: client.delete(DEPLOYMENTS, "background", namespace=NS))
+        wait_until(lambda: not Path(f"/proc/{pid}/cmdline").exists(), command)
+        assert f"deployment {NS}/background was deleted" in Path(log).read_text()
+
+
+def test_a_detached_command_reports_why_it_cannot_start(cluster: Cluster) -> None:
+    """The command fails as it does without the option."""
+    with cluster.command("deployment/absent", "--detach") as command:
+        assert command.process.wait(_SECONDS_MAX) == 1
+        assert "deployment ops/absent" in command.said
 
 
 def test_a_pod_that_does_not_restart_ends_the_command(cluster: Cluster) -> None:

@@ -397,6 +397,15 @@ class RunOptions:
     container: Annotated[
         str, option("-c", "--container", help="Container to run. Default: as kubectl.")
     ] = ""
+    detach: Annotated[
+        bool,
+        option(
+            "--detach",
+            "-d",
+            help="Run in the background; the command ends when the pod is ready. "
+            "The program ends with its workload or cluster.",
+        ),
+    ] = False
     without_args: Annotated[
         bool, option("--without-args", help="Leave out the arguments of the container.")
     ] = False

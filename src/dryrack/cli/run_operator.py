@@ -14,6 +14,8 @@ from dryrack.cli.output import say, shown
 from dryrack.cli.views.sources import connection_to
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dryrack.cli.options import RunOptions
     from dryrack.cluster.operators import Workload
 
@@ -29,6 +31,9 @@ def run(options: RunOptions) -> bool:
     from dryrack.client.kubeconfig import KubeconfigError
     from dryrack.cluster import remedy
     from dryrack.cluster.operators import Machine, OperatorError, OperatorRequest, run_operator
+    from dryrack.cluster.private_files import ensure_own_directory
+    from dryrack.cluster.process.background import BackgroundError, in_background
+    from dryrack.cluster.process.state import home
 
     ports = _ports(options.port)
     folders = _folders(options.mount)
@@ -56,14 +61,28 @@ def run(options: RunOptions) -> bool:
         ),
     )
 
-    async def work() -> bool:
+    async def work(on_ready: Callable[[], None]) -> bool:
         async with connected(connection) as transport:
             try:
-                return await run_operator(transport, request, lambda text: say(shown(text)))
+                return await run_operator(
+                    transport, request, lambda text: say(shown(text)), on_ready
+                )
             except TransportError as error:
                 raise OperatorError(f"{error}; {remedy(error, workload.endpoint)}") from None
 
-    return asyncio.run(work())
+    if not options.detach:
+        return asyncio.run(work(lambda: None))
+    name = f"{workload.namespace}.{workload.kind.lower()}.{workload.name}.log"
+    # No cluster has a name with an underscore.
+    logs = home() / "run_logs"
+    ensure_own_directory(logs)
+    log_file = logs / name
+    try:
+        pid = in_background(lambda tell: asyncio.run(work(lambda: tell(""))), log_file, say)
+    except BackgroundError as error:
+        raise OperatorError(f"{error}; see {log_file}") from None
+    say(shown(f"{workload} is ready: process {pid}, log {log_file}; stop it with: kill {pid}"))
+    return True
 
 
 def _workload(text: str, namespace: str) -> Workload:

@@ -2,7 +2,9 @@
 Start a program with mounts that only it sees. Runs as a script, in a process of its own.
 
 The argument is a JSON file: `program`, `words`, `environment`, `directory`, `host`, `root` (an
-empty directory), `mounts` (pairs of a source and a path), and `checks`: true only tries the mounts.
+empty directory), `mounts` (pairs of a source and a path), `relay` (the path of the relay script,
+and its pairs of addresses; empty: the program uses the network of the machine), and `checks`: true
+only tries the namespaces and mounts.
 
 Nothing is created on the machine. The program gets a root directory in memory, in which every
 entry of `/` is mounted. Only the directories that lead to a mount are made anew, and their other
@@ -12,10 +14,13 @@ entries are mounted in the same way.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import socket
 import stat
+import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,9 @@ from typing import Any
 _NEW_MOUNTS = 0x00020000
 _NEW_HOST_NAME = 0x04000000
 _NEW_USER = 0x10000000
+_NEW_NETWORK = 0x40000000
+_SET_INTERFACE_FLAGS = 0x8914
+_INTERFACE_UP = 0x1
 _BIND = 0x1000
 _RECURSIVE = 0x4000
 _UNBINDABLE = 0x20000
@@ -36,8 +44,13 @@ Tree = dict[str, Any]
 
 def main(path: str) -> None:
     plan = json.loads(Path(path).read_text())
+    if plan["mounts"] or plan["relay"]:
+        _enter_namespaces(plan["host"], _NEW_NETWORK if plan["relay"] else 0)
+    if plan["relay"]:
+        _start_loopback()
+        if not plan["checks"]:
+            _start_relay(*plan["relay"])
     if plan["mounts"]:
-        _enter_namespaces(plan["host"])
         _mount_all(plan["root"], plan["mounts"])
         os.chroot(plan["root"])
     if plan["checks"]:
@@ -48,9 +61,29 @@ def main(path: str) -> None:
     os.execve(plan["program"], plan["words"], plan["environment"])
 
 
-def _enter_namespaces(host: str) -> None:
+def _start_loopback() -> None:
+    request = struct.pack("16sh", b"lo", _INTERFACE_UP)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, _SET_INTERFACE_FLAGS, request)
+
+
+def _start_relay(script: str, pairs: list[tuple[str, str]]) -> None:
+    """Start the relay in this network, and return when it listens."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        # A signal for the group of the program must not end its connections.
+        os.setsid()
+        _libc.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        os.dup2(writing, 1)
+        os.execv(sys.executable, [sys.executable, "-I", script, json.dumps(pairs)])
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+
+
+def _enter_namespaces(host: str, more: int) -> None:
     user, group = os.geteuid(), os.getegid()
-    namespaces = _NEW_MOUNTS | _NEW_HOST_NAME
+    namespaces = _NEW_MOUNTS | _NEW_HOST_NAME | more
     if _libc.unshare(namespaces) != 0:
         # A user without rights has them in a user namespace.
         _check(_libc.unshare(namespaces | _NEW_USER), "unshare")

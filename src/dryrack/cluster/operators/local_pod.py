@@ -23,6 +23,7 @@ from dryrack.client.timekeeping import timestamp
 from dryrack.cluster.operators.readiness import (
     ContainerStatus,
     Probe,
+    connect,
     port_number,
     probe_of,
     status_with,
@@ -96,7 +97,10 @@ class Signals:
 
 
 async def run_operator(
-    transport: Transport, request: OperatorRequest, report: Callable[[str], None]
+    transport: Transport,
+    request: OperatorRequest,
+    report: Callable[[str], None],
+    on_ready: Callable[[], None],
 ) -> bool:
     """Run the program until it is stopped; return whether it ended as it should."""
     client = Client(transport, agent=AGENT)
@@ -111,7 +115,7 @@ async def run_operator(
             return True
         if pod is None:
             break
-        local = LocalPod(client, request, pod, signals, report)
+        local = LocalPod(client, request, pod, signals, report, on_ready)
         try:
             await local.start()
             code = await local.run()
@@ -159,6 +163,7 @@ class LocalPod:
     pod: Raw
     signals: Signals
     report: Callable[[str], None]
+    on_ready: Callable[[], None]
     container: Raw = field(default_factory=dict)
     ports: Mapping[int, int] = field(default_factory=dict)
     sandbox: Sandbox | None = None
@@ -167,7 +172,11 @@ class LocalPod:
     token_ends: dict[TokenRequest, float] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     """By Service: the address in its annotation."""
+    webhook_ports: set[int] = field(default_factory=set)
+    """The ports on this machine to which Services with port 443 lead."""
     is_marked: bool = False
+    has_served: bool = False
+    """True since the program was ready, and its webhooks answered, for the first time."""
     process: Process | None = None
     started_at: float = 0.0
     restarts: int = 0
@@ -209,6 +218,7 @@ class LocalPod:
         self.ports = plan.ports
         await self._mark(f"{socket.gethostname()}/{os.getpid()}")
         self.is_marked = True
+        await self._connect_services()
         self.sandbox = await Sandbox.prepare(plan, self.request.machine, self._contents())
         for line in self.sandbox.description():
             self.report(line)
@@ -302,8 +312,6 @@ class LocalPod:
         liveness = probe_of(self.container, "livenessProbe", self.ports)
         is_ready = readiness is None
         await self._write_status(running, is_ready=is_ready)
-        if is_ready:
-            await self._on_ready()
         ends = asyncio.create_task(process.wait())
         stops = asyncio.create_task(self.signals.stop.wait())
         refresh_at = self.clock.now() + _REFRESH_SECONDS
@@ -326,7 +334,9 @@ class LocalPod:
                         if readiness.is_passing != is_ready:
                             is_ready = readiness.is_passing
                             await self._write_status(running, is_ready=is_ready)
-                            await self._tell_readiness(readiness)
+                            self._tell_readiness(readiness)
+                    if is_ready:
+                        await self._report_service(now)
                     if now >= refresh_at:
                         refresh_at = now + _REFRESH_SECONDS
                         if not await self._is_there():
@@ -350,15 +360,18 @@ class LocalPod:
             for task in (ends, stops):
                 task.cancel()
 
-    async def _tell_readiness(self, readiness: Probe) -> None:
+    def _tell_readiness(self, readiness: Probe) -> None:
         if readiness.is_passing:
             self.report(f"{self._what}: is ready")
-            await self._on_ready()
         else:
             self.report(f"{self._what}: is not ready: {readiness.problem}")
 
-    async def _on_ready(self) -> None:
-        """Let the API server call the webhooks of the Services that select the pod."""
+    async def _connect_services(self) -> None:
+        """
+        Let the API server call the webhooks of the Services that select the pod.
+
+        Until the program listens, the calls fail, as on a cluster whose pod is not ready.
+        """
         labels = get(self.pod, "metadata.labels", {})
         listing = await self.client.list(SERVICES, Selection(namespace=self.namespace))
         for service in listing.items:
@@ -369,11 +382,25 @@ class LocalPod:
             port = self._target_of(service)
             if not port:
                 continue
-            address = f"127.0.0.1:{self.ports.get(port, port)}"
+            local = self.ports.get(port, port)
+            if any(each.get("port") == _HTTPS for each in get(service, "spec.ports", ())):
+                self.webhook_ports.add(local)
+            address = f"127.0.0.1:{local}"
             patch = {"metadata": {"annotations": {ADDRESS: address}}}
             self.addresses[name] = address
             await self.client.patch(SERVICES, name, patch, namespace=self.namespace)
             self.report(f"service {self.namespace}/{name}: annotated with {ADDRESS}={address}")
+
+    async def _report_service(self, now: float) -> None:
+        """Call `on_ready` once webhooks answer; readiness probes of some programs are earlier."""
+        if self.has_served:
+            return
+        if now - self.started_at < _SILENCE_SECONDS_MAX:
+            for port in self.webhook_ports:
+                if await asyncio.to_thread(connect, port, _TICK_SECONDS):
+                    return
+        self.has_served = True
+        self.on_ready()
 
     def _target_of(self, service: Raw) -> int:
         """Return the port of the container that a Service leads to, or 0."""

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # The interval between probes of a program that is not ready yet.
 FIRST_SECONDS = 0.5
+# A program that closes a connection does it by then.
+_SILENCE_SECONDS = 0.1
 _LOOPBACK = "127.0.0.1"
 
 
@@ -57,7 +60,7 @@ class Probe:
         number = port_number(handler.get("port"), self.container)
         port = self.ports.get(number, number)
         if "httpGet" not in self.spec:
-            return await asyncio.to_thread(_connect, port, seconds)
+            return await asyncio.to_thread(connect, port, seconds)
         return await asyncio.to_thread(_get, handler, port, seconds)
 
 
@@ -79,9 +82,15 @@ def port_number(port: object, container: Raw) -> int:
     return int(port) if isinstance(port, str) and port.isdecimal() else 0
 
 
-def _connect(port: int, seconds: float) -> str:
+def connect(port: int, seconds: float) -> str:
+    """Return the reason why no program listens at a port of this machine, or ""."""
     try:
-        socket.create_connection((_LOOPBACK, port), seconds).close()
+        with socket.create_connection((_LOOPBACK, port), seconds) as connection:
+            # A relay accepts the connection before the program listens, and then closes it.
+            connection.settimeout(_SILENCE_SECONDS)
+            with suppress(TimeoutError):
+                if connection.recv(1) == b"":
+                    return f"port {port}: connection closed"
     except OSError as error:
         return f"port {port}: {error.strerror or error}".lower()
     return ""

@@ -19,10 +19,11 @@ import socket
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dryrack.cluster.operators import launcher
+from dryrack.cluster.operators import launcher, relay
 from dryrack.cluster.operators.readiness import port_number
 from dryrack.cluster.operators.volumes import files_of, host_path, mounts_of, write_files
 from dryrack.cluster.operators.workloads import OperatorError
@@ -66,6 +67,8 @@ class Plan:
     variables: Mapping[str, str]
     mounts: tuple[Mount, ...]
     ports: Mapping[int, int]
+    port_problem: str = ""
+    """Why the program needs a network of its own; "" if it does not."""
 
 
 def plan_of(contents: Contents, machine: Machine, ports: Mapping[int, int]) -> Plan:
@@ -106,24 +109,26 @@ def plan_of(contents: Contents, machine: Machine, ports: Mapping[int, int]) -> P
     arguments = [expand(each, variables) for each in get(container, "args", ())]
     if not machine.adds_arguments:
         arguments = []
-    local_ports, arguments = _choose_ports(container, arguments, ports)
+    local_ports, arguments, port_problem = _choose_ports(container, arguments, ports)
     mounts = mounts_of(pod, container, variables)
     for each in machine.folders:
         if each not in {mount.path for mount in mounts}:
             paths = ", ".join(mount.path for mount in mounts) or "none"
             raise OperatorError(f"--mount {each}: {where} has no mount there; it has: {paths}")
     program = str(machine.directory / program)
-    return Plan(program, (*command, *arguments), variables, mounts, local_ports)
+    words = (*command, *arguments)
+    return Plan(program, words, variables, mounts, local_ports, port_problem)
 
 
 def _choose_ports(
     container: Raw, arguments: Sequence[str], wished: Mapping[int, int]
-) -> tuple[Mapping[int, int], list[str]]:
+) -> tuple[Mapping[int, int], list[str], str]:
     """
     Return the local port for each port of the container, and the arguments with these ports.
 
     A port that another program uses is replaced by a free one if an argument ends with it, as in
-    `--health-probe-bind-address=:8081`.
+    `--health-probe-bind-address=:8081`. Otherwise the third value is the reason why the program
+    needs a network of its own, where it has all its ports.
     """
     ports = {each["containerPort"]: each.get("name", "") for each in get(container, "ports", ())}
     for probe in ("readinessProbe", "livenessProbe"):
@@ -146,15 +151,17 @@ def _choose_ports(
                 continue
             if not any(ending.search(each) for each in result):
                 title = f" ({name})" if name else ""
-                raise OperatorError(
+                problem = (
                     f"container {container['name']}: another program listens at its port "
                     f"{port}{title}; stop that one, or let the program listen elsewhere and name "
                     f"the port, for example: --port {port}={_free_port()}"
                 )
+                everywhere = {each: wished.get(each) or _free_port() for each in ports}
+                return everywhere, list(arguments), problem
             local = _free_port()
         chosen[port] = local
         result = [ending.sub(str(local), each) for each in result]
-    return chosen, result
+    return chosen, result, ""
 
 
 def _is_free(port: int) -> bool:
@@ -192,6 +199,8 @@ class Sandbox:
     problem: str = ""
     """Why nothing is mounted."""
     made: list[Path] = field(default_factory=list)
+    relays: list[asyncio.Server] = field(default_factory=list)
+    """Pass on the connections between this machine and the network of the program."""
 
     @classmethod
     async def prepare(cls, plan: Plan, machine: Machine, contents: Contents) -> Sandbox:
@@ -231,8 +240,32 @@ class Sandbox:
             _, text = await process.communicate()
             self.is_isolated = process.returncode == 0
             self.problem = text.decode(errors="replace").strip().removeprefix("dryrack: ")
+        if self.plan.port_problem:
+            await self._open_relays()
         if not self.is_isolated and any(each.path == ACCOUNT for each in self.plan.mounts):
             (self.folder / "kubeconfig").write_text(json.dumps(self._kubeconfig()))
+
+    async def _open_relays(self) -> None:
+        if not self.is_isolated:
+            raise OperatorError(self.plan.port_problem)
+        if not ip_address(self.machine.host).is_loopback:
+            raise OperatorError(self.plan.port_problem)
+        server = f"tcp:{self.machine.host}:{self.machine.port}"
+        self.relays.append(await relay.listen(f"unix:{self.folder}/server", server))
+        for port, local in self.plan.ports.items():
+            source = f"tcp:{_LOOPBACK}:{local}"
+            self.relays.append(await relay.listen(source, f"unix:{self.folder}/{port}"))
+
+    def _relay_plan(self) -> tuple[str, list[tuple[str, str]]] | None:
+        """Return the script for the network of the program, and its pairs of addresses."""
+        if not self.plan.port_problem:
+            return None
+        server = f"tcp:{self.machine.host}:{self.machine.port}"
+        pairs = [(server, f"unix:{self.folder}/server")]
+        pairs += [
+            (f"unix:{self.folder}/{port}", f"tcp:{_LOOPBACK}:{port}") for port in self.plan.ports
+        ]
+        return relay.__file__, pairs
 
     def write(self, contents: Contents) -> None:
         """Make the files equal to what the cluster has now."""
@@ -317,6 +350,7 @@ class Sandbox:
             "host": self.plan.variables["HOSTNAME"],
             "root": str(self.folder / "root"),
             "mounts": list(self._mounts()) if self.is_isolated or checks else [],
+            "relay": self._relay_plan(),
             "checks": checks,
         }
         path = self.folder / "plan.json"
@@ -350,6 +384,11 @@ class Sandbox:
 
     def description(self) -> Iterator[str]:
         """Yield lines about where the program finds its files and ports."""
+        if self.plan.port_problem:
+            yield (
+                "another program uses a port of the container, so the program has a network of its "
+                "own, from which it reaches only the API server"
+            )
         for port, local in self.plan.ports.items():
             yield f"port {port} of the container is {local} on this machine"
         if self.is_isolated:
@@ -366,6 +405,8 @@ class Sandbox:
             yield "the variable KUBECONFIG names a kubeconfig with the token of the pod"
 
     def remove(self) -> None:
-        """Delete all files."""
+        """Delete all files, and close the relays."""
+        for server in self.relays:
+            server.close()
         for folder in (self.folder, *self.made):
             shutil.rmtree(folder, ignore_errors=True)

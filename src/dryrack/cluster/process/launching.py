@@ -1,37 +1,31 @@
 """
 Start a cluster as a process, in the foreground or in the background.
 
-The background process is a fork of the calling one, so that it starts fast; it reports through a
-pipe when it serves, or why it cannot. The parent prints that and exits; later commands find the
-child by its record (see `state`). The code of the server is loaded while another process creates
-the keys, because both take a while.
+Later commands find a background process by its record (see `state`). The code of the server is
+loaded while another process creates the keys, because both take a while.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
 import resource
-import signal
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.base.errors import DryrackError
 from dryrack.cluster.certificates import Meanwhile
 from dryrack.cluster.ports import SystemClock
-from dryrack.cluster.private_files import open_private
+from dryrack.cluster.process.background import BackgroundError, in_background
 from dryrack.cluster.process.locks import hold
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.process.serving import LOOPBACK, Address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -43,8 +37,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
     from dryrack.scheduler import SchedulerSettings
-
-log = logging.getLogger(__name__)
 
 # What was written to some resources of a plane, at most so many writes.
 ReadPast = Callable[["Sequence[str]", int], "Past"]
@@ -160,83 +152,10 @@ def run(launch: Launch, tell: Callable[[str], None]) -> None:
 def detach(launch: Launch, tell: Callable[[str], None]) -> None:
     """Start the cluster as a background process, and return when it serves."""
     launch.state.make()
-    log_file = open_private(launch.state.log, os.O_WRONLY | os.O_APPEND)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        _child(launch, log_file, writing)
-    os.close(writing)
-    os.close(log_file)
     try:
-        with os.fdopen(reading) as messages:
-            _relay(messages, tell)
+        in_background(partial(run, launch), launch.state.log, tell)
+    except BackgroundError as error:
+        raise LaunchError(str(error)) from None
     except KeyboardInterrupt:
-        # Who takes back the order does not want the cluster either.
-        # The process, and the processes that it started: they are a session of their own by now.
-        for send in (os.killpg, os.kill):
-            with contextlib.suppress(ProcessLookupError):
-                send(child, signal.SIGTERM)
-        os.waitpid(child, 0)
         launch.state.forget()
         raise
-
-
-def _relay(messages: Iterable[str], tell: Callable[[str], None]) -> None:
-    """Pass on the lines of the child until it serves."""
-    for line in messages:
-        message = json.loads(line)
-        if message["error"]:
-            raise LaunchError(message["error"])
-        if not message["stage"]:
-            return
-        tell(message["stage"])
-    raise LaunchError(
-        "the process of the cluster ended before the API server was ready, without an error"
-    )
-
-
-def _child(launch: Launch, log_file: int, writing: int) -> None:
-    """Run as the background process: a session of its own, no terminal, and a log."""
-    code = 1
-    try:
-        os.setsid()
-        # Output goes to the log; there is no input.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(log_file, 1)
-        os.dup2(log_file, 2)
-        with os.fdopen(writing, "w", buffering=1) as messages:
-
-            def tell(stage: str, error: str = "") -> None:
-                # The parent goes when it has heard that the cluster serves.
-                with contextlib.suppress(OSError, ValueError):
-                    messages.write(json.dumps({"stage": stage, "error": error}) + "\n")
-                    if not stage:
-                        messages.close()
-
-            error = _attempt(launch, tell)
-            if error:
-                log.error("%s", error)
-                tell("", error)
-            code = 1 if error else 0
-    finally:
-        logging.shutdown()
-        # Nothing of the parent may run a second time here.
-        os._exit(code)
-
-
-def _attempt(launch: Launch, tell: Callable[[str], None]) -> str:
-    """Serve until a signal arrives; return the error, or ""."""
-    try:
-        run(launch, tell)
-    except DryrackError as error:
-        return str(error)
-    except OSError as error:
-        if error.filename is None:
-            return traceback.format_exc()
-        return f"{error.filename}: {(error.strerror or str(error)).lower()}"
-    except Exception:  # noqa: BLE001 - the process ends, and only the log can report it
-        return traceback.format_exc()
-    return ""
