@@ -21,13 +21,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.apiserver.whole_plane import WholePlane
 
-from dryrack.apiserver.webhooks.admission_reviews import ReviewRequest, ReviewResponse, Unanswered
+from dryrack.apiserver.webhooks.admission_reviews import (
+    ReviewRequest,
+    ReviewResponse,
+    Unanswered,
+    endpoint_of,
+)
 from dryrack.apiserver.webhooks.webhook_client import ask_webhook
 from dryrack.base.limits import WEBHOOK_ANSWER_BYTES_MAX
 from dryrack.cluster import certificates
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from dryrack.apiserver.webhooks.admission_reviews import WebhookAnswer
@@ -310,3 +315,24 @@ def test_a_url_from_elsewhere_is_checked_when_it_is_called(url: str) -> None:
     answer = asyncio.run(ask_webhook(_question(url), "u"))
     assert isinstance(answer, Unanswered)
     assert "Invalid value" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "called"),
+    [
+        ("https://h:9443//mutate-jobs", "https://h:9443/mutate-jobs"),
+        ("https://h/a/../b/", "https://h/b"),
+        ("https://h", "https://h/"),
+    ],
+)
+def test_the_path_of_a_webhook_is_cleaned(url: str, called: str) -> None:
+    """Servers redirect a path with two slashes, and a redirect of a review is not followed."""
+
+    class NoObjects:
+        def get(self, resource: str, namespace: str, name: str) -> Raw | None:
+            return None
+
+        def list(self, resource: str, namespace: str | None) -> Sequence[Raw]:
+            return ()
+
+    assert endpoint_of({"url": url}, NoObjects()) == (called, "")

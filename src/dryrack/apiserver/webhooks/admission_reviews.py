@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -123,7 +125,8 @@ WebhookAnswer = ReviewResponse | Unanswered
 def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
     """Return the URL of a clientConfig and the name in its certificate, or None."""
     if config.get("url"):
-        return config["url"], ""
+        url = urlsplit(config["url"])
+        return url._replace(path=_clean_path(url.path)).geturl(), ""
     named = get(config, "service", {})
     namespace = named.get("namespace") or ""
     name = named.get("name") or ""
@@ -131,8 +134,13 @@ def endpoint_of(config: Raw, lookup: Lookup) -> tuple[str, str] | None:
     address = (service or {}).get("metadata", {}).get("annotations", {}).get(ADDRESS)
     if not address:
         return None
-    path = str(named.get("path") or "").lstrip("/")
-    return f"https://{address}/{path}", f"{name}.{namespace}.svc"
+    path = _clean_path(str(named.get("path") or ""))
+    return f"https://{address}{path}", f"{name}.{namespace}.svc"
+
+
+def _clean_path(path: str) -> str:
+    """Return a path as Kubernetes requests it: `//mutate/` as `/mutate`."""
+    return normpath("/" + path.lstrip("/"))
 
 
 class ReviewNeededError(Exception):
