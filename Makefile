@@ -54,6 +54,14 @@ real: setup ## Compare with Kubernetes (needs Go 1.26, a JDK, Maven, and root)
 	@$(BIN)/python -m tests.programs
 	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 
+.PHONY: operators
+operators: setup ## Run Kueue, JobSet, and LeaderWorkerSet on dryrack, and write a page (needs Go and root)
+	@$(BIN)/python -m tests.operators $(NAMES)
+
+.PHONY: conformance
+conformance: setup ## Run Kubernetes' own end-to-end tests on dryrack, and write a page (needs Go)
+	@$(BIN)/python -m tests.conformance
+
 .PHONY: real-up
 real-up: setup ## Start a Kubernetes cluster on loopback; options: BED="--node --kwok"
 	@$(BIN)/python -m tests.realcluster up $(BED)

@@ -54,15 +54,25 @@ def go_command(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def build(
-    module: Path, packages: Sequence[str] = OWN, *, flags: Sequence[str] = ("-trimpath",)
+    module: Path,
+    packages: Sequence[str] = OWN,
+    *,
+    verb: Sequence[str] = ("build",),
+    flags: Sequence[str] = ("-trimpath",),
 ) -> Programs:
-    """The programs of some packages, built if they are not there yet."""
+    """
+    Return the programs of some packages; build them if they do not exist yet.
+
+    `verb` is the command of Go: `test -c` builds the tests of the packages.
+    """
     go = go_command()
     if go is None:
         raise GoBuildError("go is not on the PATH; install Go 1.26 or newer")
-    kept = cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags), go)}"
+    kept = (
+        cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags, *verb[1:]), go)}"
+    )
     if not kept.exists():
-        _build_into(kept, module, [go, "build", *flags], packages)
+        _build_into(kept, module, [go, *verb, *flags], packages)
     return Programs(kept)
 
 

@@ -18,8 +18,9 @@ from tests.realcluster.__main__ import main as test_bed
 from tests.realcluster.releases import MODULES, RELEASES
 
 TESTS = Path(__file__).parent
-# The test bed builds its modules by release; a benchmark builds its own when it runs.
-APART = (MODULES, TESTS / "bench")
+# The test bed builds its modules by release; benchmarks, `make operators`, and `make conformance`
+# build their own when they run.
+APART = (MODULES, TESTS / "bench", TESTS / "conformance")
 
 
 def main() -> int:

@@ -423,7 +423,7 @@ def test_a_program_with_a_port_in_use_has_its_own_network(cluster: Cluster) -> N
             assert f"--webhook=:{port}/" in facts["words"]
             assert facts["pods"] == 200
             assert made["metadata"]["labels"]["seen-by"] == "operator"
-            assert "the program has a network of its own" in command.said
+            assert "the program has its own network" in command.said
 
 
 def test_a_detached_command_ends_when_the_pod_is_ready(cluster: Cluster) -> None:

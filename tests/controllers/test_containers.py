@@ -468,3 +468,13 @@ def test_probes_that_pass_write_nothing(cluster: Cluster) -> None:
     cluster.advance(3600)
 
     assert cluster.get("Pod", "p")["metadata"]["resourceVersion"] == before
+
+
+def test_scripts_calculate_with_expr(cluster: Cluster) -> None:
+    """Indexed Jobs of Kubernetes' documentation fail every second index in this way."""
+    text = "expr 7 % 2; expr 2 \\* 3 + 1; expr a = b || echo no; expr 4 - 4 || echo zero"
+    cluster.apply(pod(script(text + "; expr x + 1; echo $?")))
+    cluster.advance(1)
+
+    printed = ["1", "7", "0", "no", "0", "zero", "expr: syntax error", "2"]
+    assert cluster.logs("p").splitlines() == printed

@@ -289,3 +289,36 @@ def test_endpoints_have_a_thousand_addresses_at_most() -> None:
     assert endpoints["metadata"]["annotations"] == {
         "endpoints.kubernetes.io/over-capacity": "truncated"
     }
+
+
+async def test_endpoints_of_a_service_without_a_selector_are_mirrored(stage: Stage) -> None:
+    """Each subset is a slice, which follows the Endpoints and is deleted with them."""
+    await stage.create(SERVICES, service(selector=None))
+    ports = [{"name": "http", "port": 8090}]
+    subsets = [{"ports": ports, "addresses": [{"ip": "10.1.2.3"}, {"ip": "fd00::1"}]}]
+    metadata = {"name": "web", "namespace": "default"}
+    [made] = await stage.create(ENDPOINTS, {"metadata": metadata, "subsets": subsets})
+    await stage.advance(1)
+    mirrors = {each["addressType"]: each for each in await slices_of(stage)}
+    shown = [{"name": "http", "port": 8090, "protocol": "TCP"}]
+
+    assert mirrors.keys() == {"IPv4", "IPv6"}
+    assert mirrors["IPv4"]["ports"] == shown
+    assert mirrors["IPv4"]["endpoints"] == [
+        {"addresses": ["10.1.2.3"], "conditions": {"ready": True}}
+    ]
+    assert mirrors["IPv4"]["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+    subsets = [{"ports": ports, "notReadyAddresses": [{"ip": "10.1.2.4"}]}]
+    await stage.client.patch(ENDPOINTS, "web", {"subsets": subsets}, namespace="default")
+    await stage.advance(1)
+    [changed] = await slices_of(stage)
+    assert changed["metadata"]["uid"] == mirrors["IPv4"]["metadata"]["uid"]
+    assert changed["endpoints"] == [{"addresses": ["10.1.2.4"], "conditions": {"ready": False}}]
+
+    await stage.advance(60)
+    [later] = await slices_of(stage)
+    assert later == changed
+    await stage.client.delete(ENDPOINTS, "web", namespace="default")
+    await stage.advance(5)
+    assert await slices_of(stage) == []

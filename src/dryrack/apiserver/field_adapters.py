@@ -194,12 +194,14 @@ def _read_configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
     """Return the applied object, and a complaint if the text repeats keys."""
     repeated: tuple[str, ...] = ()
     try:
-        if body[:1] == b"{":
+        try:
             value = bodies.read_json(body)
+        except go_json.GoSyntaxError:
+            # Text that looks like JSON can be YAML only, for example with a comma at the end.
+            value, repeated = bodies.read_yaml(body)
+        else:
             # JSON is YAML; the complaint is that of the YAML reader.
             repeated = bodies.read_yaml(body)[1] if bodies.repeated_fields(body, value) else ()
-        else:
-            value, repeated = bodies.read_yaml(body)
     except go_json.GoSyntaxError as error:
         what = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise bad_request(what) from None

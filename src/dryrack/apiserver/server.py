@@ -34,6 +34,7 @@ from dryrack.base.ports import Chance
 from dryrack.client.timekeeping import Timekeeper
 from dryrack.client.transport import Request, Response
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.text.quoting import quoted
 from dryrack.store import Key, Store, Stored
 
 _WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
@@ -76,6 +77,8 @@ class ApiServer:
             query = queries.parse(request.query)
             is_watch = route.verb == "list" and queries.truth_of(query, "watch")
             verb = "watch" if is_watch else route.verb
+            if not is_watch and query.get("timeout"):
+                _check_timeout(query["timeout"][0])
             if target.resource.deprecation:
                 warnings.append(target.resource.deprecation)
             call = Call(self, request, verb, target, query, warnings)
@@ -172,6 +175,18 @@ class ApiServer:
         written = self.store.put(stored.key, changed, expected=stored.revision)
         assert isinstance(written, Stored), "no other write happens in between"
         return written
+
+
+def _check_timeout(text: str) -> None:
+    """Raise for a timeout in the URL that is no duration; other timeouts have no effect."""
+    # Few requests have one, and the reader of durations takes a while to load.
+    from dryrack.cel.functions.go_numbers import parse_duration
+
+    if parse_duration(text) is None:
+        problem = "missing unit in duration" if text.isdecimal() else "invalid duration"
+        raise bad_request(
+            f"invalid timeout specified in the request URL - time: {problem} {quoted(text)}"
+        )
 
 
 def _wanted_or_plain(request: Request) -> media.Wanted:

@@ -338,8 +338,13 @@ def _sandboxes(store: Store, options: ControlPlaneOptions, tokens: Tokens) -> Sa
         account = objects.get("serviceaccounts", namespace, name)
         if account is None:
             return ""
-        bound = Bound("pods", pod["metadata"]["name"], pod["metadata"]["uid"])
-        holder = Holder(namespace, name, account["metadata"]["uid"], (bound,))
+        node = get(pod, "spec.nodeName", "")
+        stored = objects.get("nodes", "", node)
+        bound = (
+            Bound("pods", pod["metadata"]["name"], pod["metadata"]["uid"]),
+            Bound("nodes", node, stored["metadata"]["uid"] if stored else ""),
+        )
+        holder = Holder(namespace, name, account["metadata"]["uid"], bound)
         seconds = reference.get("expirationSeconds", TOKEN_SECONDS)
         return tokens.issue(
             holder, audiences=[reference.get("audience") or ISSUER], seconds=seconds

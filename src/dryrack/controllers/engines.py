@@ -25,6 +25,7 @@ from dryrack.controllers.containers.sandboxes import Sandboxes
 from dryrack.controllers.cronjobs import CronJobController
 from dryrack.controllers.daemonsets import DaemonSetController
 from dryrack.controllers.deployments.rollout import DeploymentController
+from dryrack.controllers.endpoint_mirroring import EndpointSliceMirroringController
 from dryrack.controllers.endpoints import EndpointsController, EndpointSliceController
 from dryrack.controllers.garbage_collector import Collection
 from dryrack.controllers.jobs.completion import JobController
@@ -104,7 +105,7 @@ ENGINES = (
     Engine("quotas", (QuotaController,)),
     Engine("budgets", (DisruptionController,)),
     Engine("endpoints", (EndpointsController,)),
-    Engine("endpointslices", (EndpointSliceController,)),
+    Engine("endpointslices", (EndpointSliceController, EndpointSliceMirroringController)),
     Engine("loadbalancers", (LoadBalancerController,)),
     Engine("volumes", (ClaimBinding, VolumeRelease, EphemeralClaims)),
     publisher(),

@@ -108,6 +108,8 @@ class Reporter:
                 "message": message,
                 "lastTransitionTime": timestamp(self._clock.now()),
             }
+            if "generation" in pod["metadata"]:
+                condition["observedGeneration"] = pod["metadata"]["generation"]
             status["conditions"] = [condition]
             name = "/".join(name_of(pod))
             _logger.info("pod waits", extra={"pod": name, "why": message})

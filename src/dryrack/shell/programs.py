@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from dryrack.shell.arithmetic import calculate
 from dryrack.shell.commands import (
     UNITS,
     command,
@@ -160,6 +161,23 @@ def _seq(shell: Shell, streams: Streams, arguments: list[str]) -> int:
     end = last + (1 if step > 0 else -1)
     print_text(streams, "".join(f"{each}\n" for each in range(first, end, step or 1)[:100_000]))
     return 0
+
+
+@simple_command("expr")
+def _expr(shell: Shell, streams: Streams, arguments: list[str]) -> int:
+    """Print the value of an expression of integers, or whether two texts are equal."""
+    words = ["==" if each == "=" else each for each in arguments]
+    text = " ".join(words)
+    try:
+        if re.search(r"[^\W\d]", text):
+            first, operator, second = words
+            value = int({"==": first == second, "!=": first != second}[operator])
+        else:
+            value = calculate(text, {})
+    except (ValueError, KeyError):
+        return fail(streams, "expr: syntax error", 2)
+    print_text(streams, f"{value}\n")
+    return int(value == 0)
 
 
 @simple_command("basename")

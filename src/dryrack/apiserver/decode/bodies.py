@@ -7,7 +7,7 @@ is strict, for fields that are unknown or repeated.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -117,7 +117,12 @@ class Bodies:
             # Before `check_kind` completes the object, because it is compared with the text.
             repeated = repeated_fields(body, obj)
         self.check_kind(obj, resource)
-        return self.conform(obj, resource, validation, repeated=repeated, warnings=warnings)
+        order = None
+        if repeated and media_type == media.JSON:
+            order = partial(in_document_order, body)
+        return self.conform(
+            obj, resource, validation, repeated=repeated, order=order, warnings=warnings
+        )
 
     def check_kind(
         self,
@@ -153,16 +158,19 @@ class Bodies:
         *,
         repeated: tuple[str, ...],
         warnings: list[str],
+        order: Callable[[Iterable[str]], Iterable[str]] | None = None,
         refusal: Callable[[str], StatusError] | None = None,
     ) -> Raw:
         """
         Return the object with the fields of its kind; complaints become warnings or a refusal.
 
-        `repeated` are the complaints about repeated fields; they come first.
+        `repeated` are the complaints about repeated fields; they come first, or as `order` says.
         """
         conformed = self._shapes.conform(resource, obj)
         detail = conformed.mismatch
         strict = (*repeated, *conformed.strict)
+        if order is not None and conformed.strict:
+            strict = tuple(order(strict))
         if strict and validation == "Strict" and not detail:
             detail = f"strict decoding error: {', '.join(strict)}"
         if detail:
@@ -261,18 +269,25 @@ def repeated_fields(body: bytes, value: Any) -> tuple[str, ...]:
         pairs = json.loads(body, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return ()
-    return tuple(dict.fromkeys(_complaints(pairs, "")))
+    complaints = _field_complaints(pairs, "")
+    return tuple(dict.fromkeys(each for each in complaints if each.startswith("duplicate")))
 
 
-def _complaints(value: Any, path: str) -> Iterator[str]:
+def in_document_order(body: bytes, complaints: Iterable[str]) -> Sequence[str]:
+    """Return the complaints about fields of a JSON text in the order of the fields."""
+    fields = list(_field_complaints(json.loads(body, object_pairs_hook=_Pairs), ""))
+    return sorted(complaints, key=lambda each: fields.index(each) if each in fields else -1)
+
+
+def _field_complaints(value: Any, path: str) -> Iterator[str]:
+    """Yield all complaints that a JSON text can cause, in its order."""
     if isinstance(value, _Pairs):
         seen: set[str] = set()
         for key, each in value:
             field = f"{path}.{key}" if path else key
-            if key in seen:
-                yield f"duplicate field {quoted(field)}"
+            yield f"{'duplicate' if key in seen else 'unknown'} field {quoted(field)}"
             seen.add(key)
-            yield from _complaints(each, field)
+            yield from _field_complaints(each, field)
     elif isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _complaints(each, f"{path}[{index}]")
+            yield from _field_complaints(each, f"{path}[{index}]")

@@ -119,6 +119,12 @@ def as_version_2(schema: Any) -> Any:
     if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
         return {"type": "string", "format": "int-or-string"}
     kept = {key: value for key, value in schema.items() if key not in _LOGIC}
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        # kubectl refuses unknown fields where it sees properties. A kind shows only its type.
+        kinds = schema.get("x-kubernetes-group-version-kind")
+        if kinds:
+            return {"type": "object", "x-kubernetes-group-version-kind": kinds}
+        kept = {key: value for key, value in kept.items() if key not in ("properties", "items")}
     if "oneOf" in schema and "type" not in kept:
         kept["type"] = "string"
     return {key: _part_of_version_2(key, value) for key, value in kept.items()}

@@ -386,8 +386,8 @@ class Sandbox:
         """Yield lines about where the program finds its files and ports."""
         if self.plan.port_problem:
             yield (
-                "another program uses a port of the container, so the program has a network of its "
-                "own, from which it reaches only the API server"
+                "another program uses a port of the container, so the program has its own "
+                "network, from which it reaches only the API server"
             )
         for port, local in self.plan.ports.items():
             yield f"port {port} of the container is {local} on this machine"

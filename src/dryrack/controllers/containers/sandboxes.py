@@ -266,9 +266,11 @@ class Sandboxes:
             sandbox.touches += 1
 
     def notice(self, pod: Raw) -> None:
-        """Look at the probes of a pod again: a person ran a command in a container."""
+        """Look at a pod again: a person ran a command in a container, or wrote to its input."""
         sandbox = self._sandboxes.get(uid_of(pod))
-        if sandbox is not None and sandbox.probes and self.on_change is not None:
+        if sandbox is None or self.on_change is None:
+            return
+        if sandbox.probes or any(each.exit_code is not None for each in sandbox.processes):
             self.on_change(pod)
 
     def _run_probe(

@@ -322,11 +322,16 @@ def _conditions(run: Run, pod: Raw) -> list[Raw]:
         if message:
             condition["message"] = message
         conditions = with_condition(conditions, condition)
-    if condition_of(pod, "PodScheduled") is None:
-        # A pod that was bound by hand has not been scheduled.
-        condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-        conditions.append(condition | {"lastTransitionTime": timestamp(run.at)})
-    return conditions
+    # A pod that was bound by hand has not been scheduled.
+    scheduled = condition_of(pod, "PodScheduled") or {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(run.at),
+    }
+    if "generation" in pod["metadata"]:
+        scheduled = {**scheduled, "observedGeneration": pod["metadata"]["generation"]}
+    return with_condition(conditions, scheduled)
 
 
 _Judgement = tuple[bool, str, str]

@@ -6,6 +6,7 @@ Webhooks of admission and of conversion say it alike: a URL, or a Service.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.cel import UrlError, split_url
@@ -43,6 +44,14 @@ def _webhook(at: str, webhook: Raw) -> Iterator[FieldProblem]:
         detail = "the timeout value must be between 1 and 30 seconds"
         yield invalid(f"{at}.timeoutSeconds", seconds, detail)
     yield from client_config_problems(f"{at}.clientConfig", get(webhook, "clientConfig", {}))
+    if conditions := get(webhook, "matchConditions", ()):
+        # The compiler takes a while to load, and few webhooks have conditions.
+        from dryrack.extension.policies.compiled_policy import PolicyCompiler
+
+        compiler = PolicyCompiler({"matchConditions": conditions})
+        compiler.compile()
+        for each in compiler.problems:
+            yield replace(each, field=f"{at}{each.field.removeprefix('spec')}")
 
 
 def client_config_problems(at: str, config: Raw) -> Iterator[FieldProblem]:

@@ -250,7 +250,10 @@ def _prune(schema: Schema, value: Any, path: Path, unknown: list[Path]) -> Any:
             made[name] = each
         elif below is not None:
             made[name] = _prune(below, each, at, unknown)
-        elif schema.keeps_unknown or schema.raw.get("additionalProperties") is True:
+        elif (
+            schema.extension("x-kubernetes-preserve-unknown-fields")
+            or schema.raw.get("additionalProperties") is True
+        ):
             made[name] = each
         else:
             unknown.append(at)

@@ -95,7 +95,9 @@ def _gates(now: Sequence[Raw], before: Sequence[Raw]) -> Iterator[FieldProblem]:
 
 def _forgiven(spec: Raw, old: Raw) -> Raw:
     """The spec without the changes that may be."""
-    made = spec
+    # A negative grace period is stored as 1.
+    grace = spec.get("terminationGracePeriodSeconds")
+    made = spec if grace is None or grace >= 0 else {**spec, "terminationGracePeriodSeconds": 1}
     for key in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         made = with_value(made, key, old.get(key))
     for key in ("containers", "initContainers"):

@@ -98,9 +98,10 @@ class ReplicaSetStrategy(WorkloadStrategy):
 
 
 class ReplicationControllerStrategy(WorkloadStrategy):
-    """A ReplicationController, whose selector may change."""
+    """A ReplicationController, whose selector may change; a deletion leaves its pods alone."""
 
     is_part_of_names = True
+    orphans_by_default = True
 
     def __init__(self) -> None:
         super().__init__(ReplicationControllerRules())

@@ -1,0 +1,1 @@
+"""Operators of other projects on the embedded control plane."""
