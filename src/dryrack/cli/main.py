@@ -29,6 +29,7 @@ from dryrack.cli.options import (
     ClaimsOptions,
     DashboardOptions,
     DevicesOptions,
+    DoctorOptions,
     DownOptions,
     ExplainOptions,
     GangsOptions,
@@ -79,6 +80,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("claims", ClaimsOptions, "views.commands:claims", _ANY_CLUSTER),
     ("gangs", GangsOptions, "views.commands:gangs", _ANY_CLUSTER),
     ("dashboard", DashboardOptions, "dashboard:run", _ANY_CLUSTER),
+    ("doctor", DoctorOptions, "doctor:run", _ANY_CLUSTER),
     ("record", RecordOptions, "scenarios.record:run", _ANY_CLUSTER),
     ("demo", scenarios.DemoOptions, "scenarios.running:run_demo", _LEARN),
 )
