@@ -184,7 +184,7 @@ def check_quota(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
             f"without a quota for it: {several(sorted(lacking))}",
             "create a ResourceQuota for the PriorityClass there, as in kube-system",
         )
-    return ok(f"{len(quotas)} ResourceQuotas leave devices free")
+    return ok("no ResourceQuota for devices is used up")
 
 
 def _amount(text: object) -> int:
@@ -288,4 +288,4 @@ def check_leases(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict
             f"holders do not renew their leases: {several(expired)}",
             "start the program again, or delete the lease if it is no longer used",
         )
-    return ok(f"{len(leases)} leases are free or renewed")
+    return ok("all holders renew their leases")

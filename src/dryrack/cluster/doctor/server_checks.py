@@ -160,16 +160,16 @@ def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
     if rules is None:
         missing.append("DeviceTaintRule")
         fixes.append(
-            "DRADeviceTaintRules=true with --runtime-config=resource.k8s.io/v1beta2=true on 1.36"
+            "--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true"
         )
     if groups is None:
         missing.append("PodGroup of scheduling.k8s.io")
         fixes.append(
-            "GenericWorkload=true with --runtime-config=scheduling.k8s.io/v1alpha2=true on 1.36, "
-            "v1beta1=true on 1.37"
+            "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1alpha2=true "
+            "(v1beta1 from 1.37 on)"
         )
     if missing:
-        fix = f"if you need them, set --feature-gates on kube-apiserver: {'; '.join(fixes)}"
+        fix = f"if you need them, start kube-apiserver with {'; '.join(fixes)}"
         return warning(f"not served: {', '.join(missing)}", fix)
     return ok(f"DeviceTaintRule {rules} and PodGroup {groups} are served")
 
@@ -264,7 +264,7 @@ def check_webhooks(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
         )
     for each in cluster.services.values():
         known(each)
-    return ok(f"{len(services)} webhooks for Pods and claims have a ready endpoint")
+    return ok("the Service of each webhook for Pods and claims has a ready endpoint")
 
 
 def check_scheduler(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
