@@ -84,6 +84,12 @@ def write_context(directory: Path, *, with_base: bool) -> None:
     run(*pip, "download", "--dest", wheels, "--no-deps", *chosen, "pip")
     base, tools = directory / "base", directory / "tools"
     unpack(base, BASE_PACKAGES)
+    # Scanners read the packages of distroless images in this folder.
+    status = base / "var/lib/dpkg/status.d"
+    status.mkdir(parents=True)
+    for archive in base.with_suffix(".debs").iterdir():
+        control = run("dpkg-deb", "--field", archive)
+        (status / archive.name.partition("_")[0]).write_text(control)
     for name, text in ACCOUNTS.items():
         (base / name).write_text(text)
     (base / "usr/bin/python3").symlink_to("python3.11")
@@ -95,20 +101,16 @@ def write_context(directory: Path, *, with_base: bool) -> None:
     for name, folder in (("base.tar", base), ("tools.tar", tools)):
         write_tar(directory / name, folder)
         shutil.rmtree(folder)
+        shutil.rmtree(folder.with_suffix(".debs"))
 
 
 def unpack(target: Path, packages: tuple[str, ...]) -> None:
-    """Unpack Debian packages, and record them for scanners as distroless images do."""
-    status = target / "var/lib/dpkg/status.d"
-    status.mkdir(parents=True)
+    """Unpack Debian packages without the files that nothing reads."""
     archives = target.with_suffix(".debs")
-    archives.mkdir()
+    archives.mkdir(exist_ok=True)
     run("apt-get", "download", *packages, cwd=archives)
     for archive in sorted(archives.iterdir()):
         run("dpkg", "-x", archive, target)
-        control = run("dpkg-deb", "--field", archive)
-        (status / archive.name.partition("_")[0]).write_text(control)
-    shutil.rmtree(archives)
     for name in LEFT_OUT:
         shutil.rmtree(target / name, ignore_errors=True)
     for path in target.rglob("gconv"):

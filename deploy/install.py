@@ -30,6 +30,8 @@ def main(wheels: Path, target: Path) -> None:
     if strip := shutil.which("strip"):
         libraries = [str(each) for each in sorted(target.rglob("*.so*")) if each.is_file()]
         subprocess.run([strip, "--strip-unneeded", *libraries], check=True)
+    # A compiled file has the time of its source.
+    sys.dont_write_bytecode = True
     sys.path.insert(0, str(target))
     from dryrack.cli.images.materials import bill_of_materials
 
