@@ -74,18 +74,18 @@ def _observe_cluster(source: Source, subject: Subject) -> ClusterFacts | Verdict
     from dryrack.client.https import connected
     from dryrack.client.kubeconfig import NoContextError
     from dryrack.cluster import SystemClock
-    from dryrack.cluster.doctor import failed, observe_cluster, skipped
+    from dryrack.cluster.doctor import fail, observe_cluster, skip
 
     try:
         connection = source.connection()
     except NoContextError as error:
         is_chosen = source.kubeconfig or source.context or os.environ.get("KUBECONFIG")
         message, _, fix = str(error).partition("; ")
-        return failed(message, fix) if is_chosen else skipped(f"{message}; {fix}")
+        return fail(message, fix) if is_chosen else skip(f"{message}; {fix}")
     except UsageError:
         raise
     except DryrackError as error:
-        return failed(str(error), "check --kubeconfig, --context and --name")
+        return fail(str(error), "check --kubeconfig, --context and --name")
 
     async def observe() -> ClusterFacts | Verdict:
         async with connected(connection) as transport:

@@ -43,7 +43,7 @@ from dryrack.cluster.doctor import (
     Subject,
     Unknown,
     examine,
-    failed,
+    fail,
 )
 from dryrack.cluster.doctor.model import Attempt, PluginSocket
 from dryrack.cluster.doctor.webhook_rules import (
@@ -399,7 +399,7 @@ def test_every_check_has_a_case_that_passes_and_one_that_does_not() -> None:
 
 def test_without_a_cluster_only_the_machine_is_checked() -> None:
     """The first finding has the reason, and no check of the cluster is ok."""
-    findings = examine(failed("no answer", "start it"), machine(), Subject())
+    findings = examine(fail("no answer", "start it"), machine(), Subject())
     of_cluster = findings[: len(CLUSTER_CHECKS)]
 
     assert of_cluster[0] == Finding("api-server", FAILED, "no answer", "start it")

@@ -32,7 +32,7 @@ ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageConfig:
-    """How a container of the image runs."""
+    """The settings of the containers of an image."""
 
     architecture: str
     entrypoint: Sequence[str]

@@ -43,7 +43,6 @@ _LEFT_OUT = frozenset(
     ("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3")
 ) | {"tkinter", "_tkinter", "turtledemo", "turtle", "ensurepip", "pydoc_data", "distutils"}
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_LIBRARY = re.compile(r"^\s+(?:\S+ => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 
 
 class ImageError(DryrackError):
@@ -51,7 +50,7 @@ class ImageError(DryrackError):
 
 
 def image_config() -> ImageConfig:
-    """Return how containers of the image run; raise on machines that images cannot be made on."""
+    """Return the settings of the image; raise on machines that images cannot be made on."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in ARCHITECTURES:
         raise ImageError(
@@ -157,7 +156,9 @@ def _shared_libraries(programs: Sequence[Path], extensions: Sequence[Path]) -> l
         raise ImageError("ldd not found; it lists the shared libraries of Python: install libc-bin")
     done = subprocess.run([ldd, *map(str, programs)], capture_output=True, text=True, check=False)
     own = {each.resolve() for each in extensions}
-    found = {Path(match) for match in _LIBRARY.findall(done.stdout)}
+    # A line ends with the path and the address of a library.
+    lines = (line.split() for line in done.stdout.splitlines())
+    found = {Path(words[-2]) for words in lines if len(words) > 1 and words[-2].startswith("/")}
     # Libraries for the names of hosts are loaded by name.
     places = {each.parent for each in found if each.name.startswith("libc.so")}
     found |= {each for place in places for each in place.glob("libnss_[df][ni]*.so.2")}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         Subject,
         Unknown,
         Verdict,
-        failed,
-        skipped,
+        fail,
+        skip,
     )
 else:
     __getattr__ = exports(
@@ -31,8 +31,7 @@ else:
         {
             "checks": "CLUSTER_CHECKS MACHINE_CHECKS examine",
             "model": (
-                "ENGINES ClusterFacts Finding MachineFacts State Subject Unknown Verdict failed "
-                "skipped"
+                "ENGINES ClusterFacts Finding MachineFacts State Subject Unknown Verdict fail skip"
             ),
             "cluster_reader": "observe_cluster",
             "machine_reader": "MachineQuestion observe_machine",
@@ -52,8 +51,8 @@ __all__ = [
     "Unknown",
     "Verdict",
     "examine",
-    "failed",
+    "fail",
     "observe_cluster",
     "observe_machine",
-    "skipped",
+    "skip",
 ]

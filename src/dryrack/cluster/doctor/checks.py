@@ -15,7 +15,7 @@ from dryrack.cluster.doctor.model import (
     State,
     UnknownFactError,
     Verdict,
-    skipped,
+    skip,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _findings(
     for name, check in CLUSTER_CHECKS.items():
         if isinstance(cluster, Verdict):
             is_first = name == API_SERVER
-            yield Finding(name, *(cluster if is_first else skipped("no cluster was read")))
+            yield Finding(name, *(cluster if is_first else skip("no cluster was read")))
         else:
             yield Finding(name, *_verdict(partial(check, cluster, machine, subject)))
     for name, run in MACHINE_CHECKS.items():

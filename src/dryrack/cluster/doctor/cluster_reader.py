@@ -44,7 +44,7 @@ from dryrack.cluster.doctor.model import (
     Subject,
     Unknown,
     Verdict,
-    failed,
+    fail,
 )
 from dryrack.cluster.doctor.server_checks import GATES, GRANULAR_MINOR_MIN, minor_of
 from dryrack.cluster.doctor.webhook_rules import (
@@ -94,10 +94,10 @@ _GATED_FIELDS: Mapping[str, Raw] = {
     "DRAPartitionableDevices": {
         "consumesCounters": [{"counterSet": "doctor", "counters": {"units": {"value": "1"}}}]
     },
-    "DRADeviceTaints": {"taints": [{"key": "dryrack.dev/doctor", "effect": "NoSchedule"}]},
+    "DRADeviceTaints": {"taints": [{"key": "example.com/doctor", "effect": "NoSchedule"}]},
     "DRADeviceBindingConditions": {
-        "bindingConditions": ["dryrack.dev/doctor"],
-        "bindingFailureConditions": ["dryrack.dev/doctor-failed"],
+        "bindingConditions": ["example.com/doctor"],
+        "bindingFailureConditions": ["example.com/doctor-failed"],
     },
     "DRAConsumableCapacity": {"allowMultipleAllocations": True},
 }
@@ -145,9 +145,9 @@ async def observe_cluster(
         version = await client.get_path("/version")
         live = await timed.send(Request("GET", "/livez"))
     except (ApiError, TransportError) as error:
-        return failed(f"{server}: {error}", remedy(error, NODES))
+        return fail(f"{server}: {error}", remedy(error, NODES))
     except DryrackError as error:
-        return failed(f"{server}: {error}", "check the credentials in the kubeconfig")
+        return fail(f"{server}: {error}", "check the credentials in the kubeconfig")
     reader = _Reader(client)
     versions = await reader.versions()
     lists = await reader.lists()
@@ -162,7 +162,9 @@ async def observe_cluster(
         versions=versions,
         lists=lists,
         attempts=await reader.attempts(subject, versions),
-        denied=await reader.denied(subject, versions, minor_of(version.get("gitVersion", ""))),
+        denied=await reader.missing_rights(
+            subject, versions, minor_of(version.get("gitVersion", ""))
+        ),
         services=await reader.services(lists, is_virtual=is_virtual),
         component_failures=await reader.component_failures() if is_virtual else (),
     )
@@ -235,7 +237,7 @@ class _Reader:
 
         return await self._each(("", *GATES), attempt)
 
-    async def denied(
+    async def missing_rights(
         self,
         subject: Subject,
         versions: Mapping[tuple[str, str], str] | Unknown,
@@ -266,7 +268,7 @@ class _Reader:
             return bool(get(answer, "status.allowed"))
 
         answers = await self._each(wanted, review)
-        return {engine: _denied(each, answers) for engine, each in rules.items()}
+        return {engine: _missing(each, answers) for engine, each in rules.items()}
 
     async def services(
         self, lists: Mapping[Endpoint, tuple[Raw, ...] | Unknown], *, is_virtual: bool
@@ -393,7 +395,7 @@ def _manifest(engine: str, namespace: str) -> str:
             return rights.dashboard()
 
 
-def _denied(
+def _missing(
     wanted: Iterable[_Access], answers: Mapping[_Access, bool | Unknown]
 ) -> tuple[str, ...] | Unknown:
     denied: list[str] = []

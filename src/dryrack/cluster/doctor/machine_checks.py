@@ -8,12 +8,12 @@ from dryrack.client.endpoints import SLICES
 from dryrack.cluster.doctor.model import (
     Unknown,
     UnknownFactError,
-    failed,
-    known,
+    fail,
     ok,
+    require,
     several,
-    skipped,
-    warning,
+    skip,
+    warn,
 )
 from dryrack.cluster.doctor.object_checks import RUNTIMES_MIN
 from dryrack.kinds.paths import get
@@ -45,7 +45,7 @@ _CDI_DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
 def check_python(machine: MachineFacts, _: Subject) -> Verdict:
     text = ".".join(map(str, machine.python))
     if machine.python < PYTHON_MIN:
-        return failed(f"Python {text} is too old", "install Python 3.11 or newer")
+        return fail(f"Python {text} is too old", "install Python 3.11 or newer")
     return ok(f"Python {text}")
 
 
@@ -61,8 +61,8 @@ def check_packages(machine: MachineFacts, _: Subject) -> Verdict:
     ]
     fix = f"pip install --force-reinstall {' '.join(sorted(errors))}"
     if len(optional) == len(broken):
-        return warning(several(optional), fix)
-    return failed(f"cannot be imported: {several(broken)}", fix)
+        return warn(several(optional), fix)
+    return fail(f"cannot be imported: {several(broken)}", fix)
 
 
 def check_ports(machine: MachineFacts, subject: Subject) -> Verdict:
@@ -72,7 +72,7 @@ def check_ports(machine: MachineFacts, subject: Subject) -> Verdict:
         if port in machine.used_ports and (not subject.engines or command in subject.engines)
     ]
     if used:
-        return warning(
+        return warn(
             f"in use: {several(used)}",
             "stop the other program, or pass --metrics-address and --health-address",
         )
@@ -81,7 +81,7 @@ def check_ports(machine: MachineFacts, subject: Subject) -> Verdict:
 
 def check_state_directory(machine: MachineFacts, _: Subject) -> Verdict:
     if machine.state_problem:
-        return failed(
+        return fail(
             f"{machine.state_directory}: {machine.state_problem}",
             "set DRYRACK_HOME to a directory that you can write to",
         )
@@ -90,7 +90,7 @@ def check_state_directory(machine: MachineFacts, _: Subject) -> Verdict:
 
 def check_open_files(machine: MachineFacts, _: Subject) -> Verdict:
     if machine.open_files_max < OPEN_FILES_MIN:
-        return warning(
+        return warn(
             f"a process may open {machine.open_files_max} files; many watches need more",
             f"ulimit -n {OPEN_FILES_MIN}",
         )
@@ -102,13 +102,13 @@ def _is_node(machine: MachineFacts) -> bool:
 
 
 def _no_node(machine: MachineFacts) -> Verdict:
-    return skipped(f"no kubelet runs here, and {machine.kubelet_directory} does not exist")
+    return skip(f"no kubelet runs here, and {machine.kubelet_directory} does not exist")
 
 
 def check_kubelet_directories(machine: MachineFacts, subject: Subject) -> Verdict:
     directory = str(machine.kubelet_directory)
     if machine.kubelet_roots and directory not in machine.kubelet_roots:
-        return failed(
+        return fail(
             f"no kubelet uses {directory}; the kubelet here uses {machine.kubelet_roots[0]}",
             f"--kubelet-dir {machine.kubelet_roots[0]}",
         )
@@ -116,47 +116,47 @@ def check_kubelet_directories(machine: MachineFacts, subject: Subject) -> Verdic
         return _no_node(machine)
     problems = [f"{path}: {problem}" for path, problem in machine.directory_problems.items()]
     if problems:
-        return failed(several(problems), "start the kubelet, and run dryrack plugin as root")
+        return fail(several(problems), "start the kubelet, and run dryrack plugin as root")
     return ok(f"the directories below {directory} can be written to")
 
 
 def check_sockets(machine: MachineFacts, _: Subject) -> Verdict:
     if not _is_node(machine):
         return _no_node(machine)
-    sockets = known(machine.sockets)
+    sockets = require(machine.sockets)
     if not sockets:
-        return skipped("no plugin has a socket for the kubelet")
+        return skip("no plugin has a socket for the kubelet")
     stale = [each.path for each in sockets if each.is_listening is False]
     if stale:
-        return failed(
+        return fail(
             f"no program listens: {several(stale)}",
             "start the plugin again, or delete the sockets",
         )
     for each in sockets:
-        known(each.is_listening)
+        require(each.is_listening)
     return ok(f"{len(sockets)} plugins listen for the kubelet")
 
 
 def check_cdi(machine: MachineFacts, _: Subject) -> Verdict:
     if machine.containerd is None:
-        return skipped("containerd is not installed here")
-    config = known(machine.containerd)
+        return skip("containerd is not installed here")
+    config = require(machine.containerd)
     parts = machine.containerd_version.split(".")[:2]
     version = tuple(int(each) for each in parts if each.isdigit())
     if version and version < RUNTIMES_MIN["containerd"]:
-        return failed(
+        return fail(
             f"containerd {machine.containerd_version} does not support CDI",
             "upgrade to containerd 2",
         )
     form = int(config.get("version") or (3 if version >= (2, 0) else 2))
-    plugins: Raw = config.get("plugins") or {}
     section = _CRI.get(form, _CRI[3])
-    cri: Raw = plugins.get(section) or {}
+    # Names of sections contain dots.
+    cri: Raw = get(config, "plugins", {}).get(section, {})
     is_on = cri.get("enable_cdi")
     if is_on is None and not version:
         raise UnknownFactError(Unknown("the version of containerd is unknown"))
     if is_on is False or (is_on is None and version < (2, 0)):
-        return failed(
+        return fail(
             "CDI is off in the configuration of containerd",
             f'set enable_cdi = true in [plugins."{section}"], and restart containerd',
         )
@@ -164,7 +164,7 @@ def check_cdi(machine: MachineFacts, _: Subject) -> Verdict:
     own = str(machine.cdi_directory)
     # /var/run is a link to /run.
     if own.removeprefix("/var") not in {each.removeprefix("/var") for each in directories}:
-        return failed(
+        return fail(
             f"containerd does not read {own}; it reads {', '.join(directories)}",
             f"--cdi-dir {directories[-1]}",
         )
@@ -172,25 +172,23 @@ def check_cdi(machine: MachineFacts, _: Subject) -> Verdict:
 
 
 def check_cdi_specs(machine: MachineFacts, _: Subject) -> Verdict:
-    specs = known(machine.specs)
-    if not known(machine.drivers):
-        return skipped("dryrack plugin has not run here")
+    specs = require(machine.specs)
+    if not require(machine.drivers):
+        return skip("dryrack plugin has not run here")
     unreadable = [f"{each.path}: {each.problem}" for each in specs if each.problem]
     if unreadable:
-        return failed(several(unreadable), "delete the files, and restart dryrack plugin")
+        return fail(several(unreadable), "delete the files, and restart dryrack plugin")
     stale = list(_stale_specs(machine))
     if stale:
-        return warning(
-            several(stale), "restart dryrack plugin, which deletes or rewrites the files"
-        )
+        return warn(several(stale), "restart dryrack plugin, which deletes or rewrites the files")
     return ok(f"{len(specs)} CDI specs belong to prepared claims")
 
 
 def _stale_specs(machine: MachineFacts) -> Iterator[str]:
-    for each in known(machine.specs):
+    for each in require(machine.specs):
         if each.version not in CDI_VERSIONS:
             yield f"{each.path} has the CDI version {each.version}"
-        elif each.uid not in known(machine.prepared[each.driver]):
+        elif each.uid not in require(machine.prepared[each.driver]):
             yield f"{each.path} belongs to no prepared claim"
 
 
@@ -198,14 +196,14 @@ def check_plugin(cluster: ClusterFacts, machine: MachineFacts, subject: Subject)
     """A plugin that the kubelet has registered has ResourceSlices for its node."""
     if not _is_node(machine):
         return _no_node(machine)
-    names = [each.path.rpartition("/")[2] for each in known(machine.sockets)]
+    names = [each.path.rpartition("/")[2] for each in require(machine.sockets)]
     drivers = [
         driver
-        for driver in known(machine.drivers)
+        for driver in require(machine.drivers)
         if any(name.startswith(f"{driver}-") for name in names)
     ]
     if not drivers:
-        return skipped("dryrack plugin does not run here")
+        return skip("dryrack plugin does not run here")
     published = {
         get(each, "spec.driver", "")
         for each in cluster.items(SLICES)
@@ -213,7 +211,7 @@ def check_plugin(cluster: ClusterFacts, machine: MachineFacts, subject: Subject)
     }
     lacking = [each for each in drivers if each not in published]
     if lacking:
-        return failed(
+        return fail(
             f"node {subject.node} has no ResourceSlice of {', '.join(lacking)}",
             "see the log of dryrack plugin, and check --node",
         )

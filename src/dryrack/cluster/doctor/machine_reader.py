@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import shutil
 import socket
@@ -46,7 +45,6 @@ _MODULES = {
 _PROGRAM_SECONDS_MAX = 10.0
 _CONNECT_SECONDS_MAX = 1.0
 _SOCKET_SUFFIX = "-reg.sock"
-_VERSION = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+\S*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +180,8 @@ def _containerd(config: Path) -> tuple[Raw | Unknown | None, str]:
     version = ""
     if program is not None:
         text = _run(program, "--version")
-        match = None if isinstance(text, Unknown) else _VERSION.search(text)
-        version = match[1] if match else ""
+        words = [] if isinstance(text, Unknown) else [each.lstrip("v") for each in text.split()]
+        version = next((each for each in words if each[:1].isdigit()), "")
         dump = _run(program, "--config", str(config), "config", "dump")
         if not isinstance(dump, Unknown):
             return _parse(dump, "containerd config dump"), version

@@ -1,8 +1,8 @@
 """
 Facts about a cluster and a machine, and the findings of checks.
 
-A fact that could not be read is an `Unknown` with the reason. A check that needs it asks `known`,
-so its result is `unknown`, and never `ok`.
+A fact that could not be read is an `Unknown` with the reason. A check that needs it calls
+`require`, so its result is `unknown`, and never `ok`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class UnknownFactError(Exception):
         self.unknown = unknown
 
 
-def known(fact: _Fact | Unknown) -> _Fact:
+def require(fact: _Fact | Unknown) -> _Fact:
     """Return the fact; raise if it could not be read."""
     if isinstance(fact, Unknown):
         raise UnknownFactError(fact)
@@ -70,15 +70,15 @@ def ok(message: str) -> Verdict:
     return Verdict(State.OK, message)
 
 
-def warning(message: str, fix: str) -> Verdict:
+def warn(message: str, fix: str) -> Verdict:
     return Verdict(State.WARNING, message, fix)
 
 
-def failed(message: str, fix: str) -> Verdict:
+def fail(message: str, fix: str) -> Verdict:
     return Verdict(State.FAILED, message, fix)
 
 
-def skipped(message: str) -> Verdict:
+def skip(message: str) -> Verdict:
     return Verdict(State.SKIPPED, message)
 
 
@@ -102,7 +102,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What the person asks about."""
+    """The question of the user: commands, an account, and a node."""
 
     engines: frozenset[str] = frozenset()
     """The commands that must work; for the others, a missing right is a warning."""
@@ -127,7 +127,7 @@ class Attempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What was read from a cluster."""
+    """Facts that were read from a cluster."""
 
     server: str = ""
     version: Raw = field(default_factory=dict)
@@ -156,7 +156,7 @@ class ClusterFacts:
 
     def items(self, endpoint: Endpoint) -> tuple[Raw, ...]:
         """Return the objects of a kind; raise if they could not be read."""
-        return known(self.lists.get(endpoint, ()))
+        return require(self.lists.get(endpoint, ()))
 
 
 class PluginSocket(NamedTuple):
@@ -178,7 +178,7 @@ class CdiSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """What was read from this machine."""
+    """Facts that were read from this machine."""
 
     python: tuple[int, ...] = (3, 11)
     import_errors: Mapping[str, str] = field(default_factory=dict)

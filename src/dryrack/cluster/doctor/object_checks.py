@@ -19,11 +19,11 @@ from dryrack.client.endpoints import (
 )
 from dryrack.cluster.doctor.model import (
     UnknownFactError,
-    failed,
+    fail,
     ok,
     several,
-    skipped,
-    warning,
+    skip,
+    warn,
 )
 from dryrack.cluster.doctor.server_checks import expired_seconds
 from dryrack.controllers.slices import has_kubelet, is_ours
@@ -61,7 +61,7 @@ def check_kwok(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
         node for node in cluster.items(NODES) if _KWOK_NODE in get(node, "metadata.annotations", {})
     ]
     if not nodes:
-        return skipped(
+        return skip(
             f"no node has the annotation {_KWOK_NODE}; dryrack publish uses only such nodes, "
             "unless you pass --node-selector or --all-nodes"
         )
@@ -73,7 +73,7 @@ def check_kwok(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     except UnknownFactError:
         has_controller = True
     cause = "" if has_controller else f", and Deployment {_KWOK_CONTROLLER} does not exist"
-    return failed(
+    return fail(
         f"{len(stale)} of {len(nodes)} KWOK nodes are not Ready{cause}: {several(stale)}",
         "install kwok and the chart stage-fast, so that a controller keeps the nodes Ready",
     )
@@ -88,14 +88,14 @@ def check_publisher_nodes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -
     nodes = {node["metadata"]["name"]: node for node in cluster.items(NODES)}
     slices = [each for each in cluster.items(SLICES) if is_ours(each)]
     if not slices:
-        return skipped("dryrack publish has published no ResourceSlice")
+        return skip("dryrack publish has published no ResourceSlice")
     of_kubelets = [
         f"{_name(each)} on node {name}"
         for each in slices
         if (name := get(each, "spec.nodeName", "")) in nodes and has_kubelet(nodes[name])
     ]
     if of_kubelets:
-        return failed(
+        return fail(
             f"{len(of_kubelets)} ResourceSlices are for nodes with a kubelet, which deletes them: "
             f"{several(of_kubelets)}",
             "exclude the nodes with --node-selector, or run dryrack plugin there",
@@ -106,7 +106,7 @@ def check_publisher_nodes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -
 def check_runtimes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     real = [node for node in cluster.items(NODES) if has_kubelet(node)]
     if not real:
-        return skipped("no node has a kubelet")
+        return skip("no node has a kubelet")
     old, off_by_default = [], []
     for node in real:
         text = get(node, "status.nodeInfo.containerRuntimeVersion", "")
@@ -118,11 +118,11 @@ def check_runtimes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
         elif match and match[1] == "containerd" and version < (2, 0):
             off_by_default.append(described)
     if old:
-        return failed(
+        return fail(
             f"without CDI: {several(old)}", "upgrade to containerd 2 or CRI-O 1.28 or newer"
         )
     if off_by_default:
-        return warning(
+        return warn(
             f"CDI is off by default: {several(off_by_default)}",
             "set enable_cdi = true in the configuration of containerd, or upgrade to containerd 2",
         )
@@ -146,7 +146,7 @@ def check_pod_security(cluster: ClusterFacts, _: MachineFacts, subject: Subject)
     if "plugin" in subject.engines and subject.namespace:
         namespaces.add(subject.namespace)
     if not namespaces:
-        return skipped("no DaemonSet of a kubelet plugin exists")
+        return skip("no DaemonSet of a kubelet plugin exists")
     wrong = [
         f"namespace {name} enforces {level}"
         for name in sorted(namespaces)
@@ -154,7 +154,7 @@ def check_pod_security(cluster: ClusterFacts, _: MachineFacts, subject: Subject)
     ]
     if wrong:
         names = " ".join(each.split()[1] for each in wrong)
-        return failed(
+        return fail(
             f"{several(wrong)}, which refuses the hostPath volumes of a kubelet plugin",
             f"kubectl label --overwrite namespace {names} {_ENFORCE}=privileged",
         )
@@ -171,7 +171,7 @@ def check_quota(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
             if name.removeprefix("requests.").endswith(_DEVICES) and full:
                 used_up.append(f"{_name(quota)}: {name} {used.get(name)} of {hard[name]}")
     if used_up:
-        return warning(f"used up: {several(used_up)}", "delete claims, or raise the ResourceQuota")
+        return warn(f"used up: {several(used_up)}", "delete claims, or raise the ResourceQuota")
     critical = {each["metadata"]["namespace"] for each in quotas if _names_critical(each)}
     lacking = {
         each["metadata"]["namespace"]
@@ -179,7 +179,7 @@ def check_quota(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
         if get(each, "spec.template.spec.priorityClassName") in _CRITICAL
     } - critical
     if critical and lacking - {"kube-system"}:
-        return warning(
+        return warn(
             "the cluster may refuse Pods with a system-critical priority class in namespaces "
             f"without a quota for it: {several(sorted(lacking))}",
             "create a ResourceQuota for the PriorityClass there, as in kube-system",
@@ -210,12 +210,12 @@ def check_admin_access(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> V
     claims += [(each, get(each, "spec.spec", {})) for each in cluster.items(TEMPLATES)]
     users = [each for each, spec in claims if _has_admin_access(spec)]
     if not users:
-        return skipped("no claim asks for adminAccess")
+        return skip("no claim asks for adminAccess")
     refused = [each for each in users if each["metadata"]["namespace"] not in labeled]
     if refused:
         names = " ".join(sorted({each["metadata"]["namespace"] for each in refused}))
         objects = several([f"{each['kind']} {_name(each)}" for each in refused])
-        return failed(
+        return fail(
             f"adminAccess in a namespace without the label {_ADMIN_ACCESS}: {objects}",
             f"kubectl label namespace {names} {_ADMIN_ACCESS}=true",
         )
@@ -241,7 +241,7 @@ def check_managers(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
         if len(names) > 1
     ]
     if shared:
-        return warning(
+        return warn(
             f"several programs write the ResourceSlices of one driver and node: {several(shared)}",
             "stop all but one of the programs",
         )
@@ -263,7 +263,7 @@ def check_pools(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
                 f"of generation {newest.number}"
             )
     if incomplete:
-        return failed(
+        return fail(
             f"no claim gets devices of an incomplete pool: {several(incomplete)}",
             "restart the driver that publishes the pool, and see its log",
         )
@@ -284,7 +284,7 @@ def check_leases(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict
         if (age := expired_seconds(each, cluster)) is not None
     ]
     if expired:
-        return warning(
+        return warn(
             f"holders do not renew their leases: {several(expired)}",
             "start the program again, or delete the lease if it is no longer used",
         )

@@ -11,12 +11,12 @@ from dryrack.cluster.doctor.model import (
     ENGINES,
     Unknown,
     UnknownFactError,
-    failed,
-    known,
+    fail,
     ok,
+    require,
     several,
-    skipped,
-    warning,
+    skip,
+    warn,
 )
 from dryrack.cluster.doctor.webhook_rules import (
     MUTATING_WEBHOOKS,
@@ -69,7 +69,7 @@ def _server_minor(cluster: ClusterFacts) -> int | None:
 
 def check_api_server(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     if not cluster.is_live:
-        return failed(
+        return fail(
             f"{cluster.server} is not healthy: /livez fails",
             "see: kubectl get --raw '/livez?verbose'",
         )
@@ -84,7 +84,7 @@ def check_version(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdic
     if minor is None:
         raise UnknownFactError(Unknown(f"the API server reports the version {text!r}"))
     if minor < MINOR_MIN:
-        return failed(
+        return fail(
             f"the API server is Kubernetes 1.{minor}, which does not serve {_RESOURCE}/v1",
             f"upgrade the control plane to Kubernetes 1.{MINOR_MIN} or newer",
         )
@@ -96,7 +96,7 @@ def check_kubelets(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
     wrong = []
     kubelets = [node for node in cluster.items(NODES) if has_kubelet(node)]
     if not kubelets or server is None:
-        return skipped("no node has a kubelet")
+        return skip("no node has a kubelet")
     for node in kubelets:
         version = get(node, "status.nodeInfo.kubeletVersion", "")
         minor = minor_of(version)
@@ -108,7 +108,7 @@ def check_kubelets(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
         )
         wrong.append(f"the kubelet {version} of node {name} is {relation} the API server")
     if wrong:
-        return failed(
+        return fail(
             several(wrong), f"upgrade to kubelets from 1.{server - KUBELET_SKEW_MAX} to 1.{server}"
         )
     return ok(f"{len(kubelets)} kubelets are compatible with the API server")
@@ -116,11 +116,11 @@ def check_kubelets(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
 
 def check_kubectl(cluster: ClusterFacts, machine: MachineFacts, _: Subject) -> Verdict:
     if machine.kubectl is None:
-        return skipped("kubectl is not installed")
-    version = known(machine.kubectl)
+        return skip("kubectl is not installed")
+    version = require(machine.kubectl)
     client, server = minor_of(version), _server_minor(cluster)
     if client is not None and server is not None and abs(client - server) > 1:
-        return warning(
+        return warn(
             f"kubectl {version} is more than one release away from the API server 1.{server}",
             f"install kubectl 1.{server}",
         )
@@ -137,15 +137,15 @@ def check_clock(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     relation = "ahead of" if skew > 0 else "behind"
     message = f"the clock of this machine is {abs(skew):.0f} s {relation} that of the API server"
     fix = "synchronize the clocks, for example with chrony"
-    return failed(message, fix) if abs(skew) >= 60 else warning(message, fix)
+    return fail(message, fix) if abs(skew) >= 60 else warn(message, fix)
 
 
 def check_dra_api(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
-    versions = known(cluster.versions)
+    versions = require(cluster.versions)
     plurals = ("deviceclasses", "resourceslices", "resourceclaims", "resourceclaimtemplates")
     missing = [each for each in plurals if versions.get((_RESOURCE, each)) != "v1"]
     if missing:
-        return failed(
+        return fail(
             f"{_RESOURCE}/v1 does not serve {', '.join(missing)}",
             f"use Kubernetes 1.{MINOR_MIN} or newer, without --runtime-config that disables it",
         )
@@ -153,7 +153,7 @@ def check_dra_api(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdic
 
 
 def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
-    versions = known(cluster.versions)
+    versions = require(cluster.versions)
     rules = versions.get((_RESOURCE, "devicetaintrules"))
     groups = versions.get((_SCHEDULING, "podgroups"))
     missing, fixes = [], []
@@ -170,7 +170,7 @@ def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
         )
     if missing:
         fix = f"if you need them, start kube-apiserver with {'; '.join(fixes)}"
-        return warning(f"not served: {', '.join(missing)}", fix)
+        return warn(f"not served: {', '.join(missing)}", fix)
     return ok(f"DeviceTaintRule {rules} and PodGroup {groups} are served")
 
 
@@ -191,7 +191,7 @@ def check_feature_gates(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
             off.append(f"{gate} ({meaning})")
     if off:
         names = ",".join(f"{each.split()[0]}=true" for each in off)
-        return warning(
+        return warn(
             f"off on the API server: {', '.join(off)}",
             f"if you need them, start all components with --feature-gates={names}",
         )
@@ -236,7 +236,7 @@ def check_policies(cluster: ClusterFacts, _: MachineFacts, subject: Subject) -> 
     attempt = _dry_run(cluster)
     if attempt.object is None and "ValidatingAdmissionPolicy" in attempt.refusal:
         is_needed = subject.engines & {"publish", "plugin"}
-        verdict = failed if is_needed else warning
+        verdict = fail if is_needed else warn
         return verdict(
             attempt.refusal,
             f"allow driver {subject.driver} in the policy, or name another one with --driver",
@@ -258,20 +258,20 @@ def check_webhooks(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
             what = f"Service {'/'.join(service)} has no ready endpoint"
             broken.append(f"webhook {name} blocks Pods or claims: {what}")
     if broken:
-        return failed(
+        return fail(
             several(broken),
             "start the program behind the Service, or delete the webhook configuration",
         )
     for each in cluster.services.values():
-        known(each)
+        require(each)
     return ok("the Service of each webhook for Pods and claims has a ready endpoint")
 
 
 def check_scheduler(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     if cluster.is_virtual:
-        failures = known(cluster.component_failures)
+        failures = require(cluster.component_failures)
         if failures:
-            return failed(
+            return fail(
                 several([describe_failure(each) for each in failures]),
                 "see the log that dryrack status names",
             )
@@ -282,13 +282,13 @@ def check_scheduler(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verd
         if (each["metadata"]["namespace"], each["metadata"]["name"]) == _KUBE_SCHEDULER
     ]
     if not leases:
-        return warning(
+        return warn(
             "lease kube-system/kube-scheduler does not exist",
             "start kube-scheduler, or schedule your Pods with dryrack schedule",
         )
     age = expired_seconds(leases[0], cluster)
     if age is not None:
-        return failed(
+        return fail(
             f"kube-scheduler has not renewed its lease for {age:.0f} s",
             "restart kube-scheduler, and see its log",
         )
@@ -309,13 +309,13 @@ def expired_seconds(lease: Raw, cluster: ClusterFacts) -> float | None:
 def check_rights(engine: str, cluster: ClusterFacts, subject: Subject) -> Verdict:
     """Check the rights that the manifest of a command grants."""
     assert engine in ENGINES
-    denied = known(cluster.denied[engine])
+    denied = require(cluster.denied[engine])
     name = subject.account or ("" if isinstance(cluster.user, Unknown) else cluster.user.name)
     who = f"user {name}" if name else "the current user"
     if not denied:
         return ok(f"{who} has all permissions")
     message = f"{who} may not: {several(denied)}"
-    verdict = failed if engine in subject.engines else warning
+    verdict = fail if engine in subject.engines else warn
     bind = "" if not subject.account else ", and bind the roles to the account"
     return verdict(message, f"dryrack {engine} --print-rbac | kubectl apply -f -{bind}")
 
@@ -323,16 +323,16 @@ def check_rights(engine: str, cluster: ClusterFacts, subject: Subject) -> Verdic
 def check_token_node(cluster: ClusterFacts, _: MachineFacts, subject: Subject) -> Verdict:
     minor = _server_minor(cluster)
     if "plugin" not in subject.engines:
-        return skipped("only for --for plugin")
+        return skip("only for --for plugin")
     if subject.account:
-        return skipped("--as names an account, which has no token here")
+        return skip("--as names an account, which has no token here")
     if minor is not None and minor < GRANULAR_MINOR_MIN:
-        return skipped(f"Kubernetes 1.{minor} does not check the node of a token")
-    extra = known(cluster.user).extra
+        return skip(f"Kubernetes 1.{minor} does not check the node of a token")
+    extra = require(cluster.user).extra
     nodes = extra.get(_NODE_NAME, ())
     if len(nodes) == 1:
         return ok(f"the token is bound to node {nodes[0]}")
-    return failed(
+    return fail(
         "the token is bound to no node, so the API server refuses the device status of claims",
         "run the plugin in a Pod of the node, or grant arbitrary-node:patch on "
         "resourceclaims/driver",
