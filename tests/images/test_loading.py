@@ -97,6 +97,14 @@ def test_the_printed_command_is_the_one_that_runs(
     assert record.read_text() == repr(shlex.split(expected))
 
 
+def test_an_archive_is_not_written_into_a_directory_that_does_not_exist(tmp_path: Path) -> None:
+    """The directory is named before the image is made."""
+    done = dryrack("image", "save", tmp_path / "a" / "b.tar")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"the directory {tmp_path / 'a'} does not exist" in done.stderr
+
+
 def test_a_tool_that_fails_is_an_error(archive: Path, programs: Path) -> None:
     """The exit status is 1, and no image is reported."""
     install(programs, "kind", status=3)
@@ -112,7 +120,7 @@ def test_a_tool_that_fails_is_an_error(archive: Path, programs: Path) -> None:
         (("--to", "docker"), 2, "--to 'docker': must be kind, minikube, k3s, containerd"),
         (("--to", "k3s", "--cluster", "a"), 2, "--cluster is for kind and minikube, not for k3s"),
         (("--tag", "dryrack"), 2, "--tag 'dryrack': must be a full name, such as localhost/"),
-        (("--to", "k3s"), 1, "k3s is not installed"),
+        (("--to", "k3s"), 1, "k3s is not installed; install it, or choose with --to"),
         ((), 1, "the context kind-dra is a cluster of kind, and kind is not installed"),
         (("text",), 2, "text: not an archive of an image"),
         (("missing",), 1, "missing: no such file or directory"),

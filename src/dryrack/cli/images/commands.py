@@ -48,8 +48,16 @@ def save(
     layout and an archive of docker save, for one platform.
     """
     _check_name(tag)
-    digest = _save(Path(archive), tag)
-    size = Path(archive).stat().st_size / 1e6
+    path = Path(archive)
+    if not path.parent.is_dir():
+        raise UsageError(f"{archive}: the directory {path.parent} does not exist; create it")
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        digest = _save(partial, tag)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    size = path.stat().st_size / 1e6
     print_line(shown(f"{tag} {digest}"))
     say(shown(f"wrote {archive}, {size:.0f} MB; import it with: dryrack image load {archive}"))
 
@@ -89,7 +97,11 @@ def load(
     context = _current_context()
     if to and to not in {*loading.Tool}:
         raise UsageError(f"--to {to!r}: must be {', '.join(loading.Tool)}")
-    tool = loading.Tool(to) if to else loading.find_tool(context, loading.has_program)
+    tool = (
+        loading.check_tool(loading.Tool(to))
+        if to
+        else loading.find_tool(context, loading.has_program)
+    )
     if cluster and tool not in (loading.Tool.KIND, loading.Tool.MINIKUBE):
         raise UsageError(f"--cluster is for kind and minikube, not for {tool}")
     with TemporaryDirectory(prefix="dryrack-image-") as directory:

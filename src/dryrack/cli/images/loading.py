@@ -57,6 +57,13 @@ def find_tool(context: str, has_program: Callable[[str], bool]) -> Tool:
     )
 
 
+def check_tool(tool: Tool) -> Tool:
+    """Return the tool; raise if its program is not installed."""
+    if not has_program(_PROGRAMS[tool]):
+        raise ImageError(f"{_PROGRAMS[tool]} is not installed; install it, or choose with --to")
+    return tool
+
+
 def command_of(tool: Tool, archive: Path, cluster: str, context: str) -> Sequence[str]:
     """Return the command that imports an archive; `cluster` is a name for kind and minikube."""
     match tool:
@@ -77,8 +84,6 @@ def command_of(tool: Tool, archive: Path, cluster: str, context: str) -> Sequenc
 def import_archive(command: Sequence[str]) -> None:
     """Print a command and run it; raise if it fails."""
     say(shlex.join(command))
-    if not has_program(command[0]):
-        raise ImageError(f"{command[0]} is not installed")
     done = subprocess.run(command, check=False)
     if done.returncode != 0:
         raise ImageError(f"{command[0]} failed with exit status {done.returncode}; see above")

@@ -145,7 +145,7 @@ async def observe_cluster(
         version = await client.get_path("/version")
         live = await timed.send(Request("GET", "/livez"))
     except (ApiError, TransportError) as error:
-        return fail(f"{server}: {error}", remedy(error, NODES))
+        return fail(f"{server}: {error}", remedy(error, NODES, "dryrack doctor"))
     except DryrackError as error:
         return fail(f"{server}: {error}", "check the credentials in the kubeconfig")
     reader = _Reader(client)
@@ -165,6 +165,7 @@ async def observe_cluster(
         denied=await reader.missing_rights(
             subject, versions, minor_of(version.get("gitVersion", ""))
         ),
+        may_write_for_any_node=await reader.is_allowed(_ANY_NODE, subject),
         services=await reader.services(lists, is_virtual=is_virtual),
         component_failures=await reader.component_failures() if is_virtual else (),
     )
@@ -255,20 +256,21 @@ class _Reader:
             and not (access.is_granular and minor is not None and minor < GRANULAR_MINOR_MIN)
         }
 
-        async def review(access: _Access) -> bool | Unknown:
-            spec: Raw = {"resourceAttributes": access.attributes()}
-            endpoint = _ACCESS_REVIEW
-            if subject.account:
-                endpoint = _SUBJECT_REVIEW
-                spec |= {"user": subject.account, "groups": _groups_of(subject.account)}
-            try:
-                answer = await self._client.create(endpoint, {"spec": spec})
-            except (ApiError, TransportError) as error:
-                return _unknown(error)
-            return bool(get(answer, "status.allowed"))
-
-        answers = await self._each(wanted, review)
+        answers = await self._each(wanted, lambda access: self.is_allowed(access, subject))
         return {engine: _missing(each, answers) for engine, each in rules.items()}
+
+    async def is_allowed(self, access: _Access, subject: Subject) -> bool | Unknown:
+        """Return whether the account has a right."""
+        spec: Raw = {"resourceAttributes": access.attributes()}
+        endpoint = _ACCESS_REVIEW
+        if subject.account:
+            endpoint = _SUBJECT_REVIEW
+            spec |= {"user": subject.account, "groups": _groups_of(subject.account)}
+        try:
+            answer = await self._client.create(endpoint, {"spec": spec})
+        except (ApiError, TransportError) as error:
+            return _unknown(error)
+        return bool(get(answer, "status.allowed"))
 
     async def services(
         self, lists: Mapping[Endpoint, tuple[Raw, ...] | Unknown], *, is_virtual: bool
@@ -364,6 +366,9 @@ class _Access(msgspec.Struct, frozen=True):
         name = f" {self.name}" if self.name else ""
         place = f" in namespace {self.namespace}" if self.namespace else ""
         return f"{self.verb} {self.resource}{name}{place}"
+
+
+_ANY_NODE = _Access("", CLAIMS.group, f"{CLAIMS.plural}/driver", "", "arbitrary-node:patch")
 
 
 def _access_of(engine: str, namespace: str) -> Iterator[_Access]:

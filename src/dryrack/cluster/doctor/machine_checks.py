@@ -181,7 +181,7 @@ def check_cdi_specs(machine: MachineFacts, _: Subject) -> Verdict:
     stale = list(_stale_specs(machine))
     if stale:
         return warn(several(stale), "restart dryrack plugin, which deletes or rewrites the files")
-    return ok(f"{len(specs)} CDI specs belong to prepared claims")
+    return ok(f"{len(specs)} CDI specs, and each belongs to a prepared claim")
 
 
 def _stale_specs(machine: MachineFacts) -> Iterator[str]:

@@ -144,6 +144,8 @@ class ClusterFacts:
     """Dry runs of ResourceSlices, by feature gate; "" for one without special fields."""
     denied: Mapping[str, tuple[str, ...] | Unknown] = field(default_factory=dict)
     """The rights that the account lacks, by engine."""
+    may_write_for_any_node: bool | Unknown = False
+    """True if the account may write the device status of claims of any node."""
     services: Mapping[tuple[str, str], bool | Unknown] = field(default_factory=dict)
     """Services of webhooks, by namespace and name: True if an endpoint is ready."""
     component_failures: tuple[Raw, ...] | Unknown = ()

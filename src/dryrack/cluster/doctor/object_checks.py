@@ -18,6 +18,7 @@ from dryrack.client.endpoints import (
     TEMPLATES,
 )
 from dryrack.cluster.doctor.model import (
+    Unknown,
     UnknownFactError,
     fail,
     ok,
@@ -107,15 +108,17 @@ def check_runtimes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
     real = [node for node in cluster.items(NODES) if has_kubelet(node)]
     if not real:
         return skip("no node has a kubelet")
-    old, off_by_default = [], []
+    old, off_by_default, others = [], [], []
     for node in real:
         text = get(node, "status.nodeInfo.containerRuntimeVersion", "")
         match = _RUNTIME.match(text)
         version = (int(match[2]), int(match[3])) if match else (0, 0)
         described = f"{text} of node {node['metadata']['name']}"
-        if match and version < RUNTIMES_MIN[match[1]]:
+        if match is None:
+            others.append(described)
+        elif version < RUNTIMES_MIN[match[1]]:
             old.append(described)
-        elif match and match[1] == "containerd" and version < (2, 0):
+        elif match[1] == "containerd" and version < (2, 0):
             off_by_default.append(described)
     if old:
         return fail(
@@ -126,6 +129,8 @@ def check_runtimes(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdi
             f"CDI is off by default: {several(off_by_default)}",
             "set enable_cdi = true in the configuration of containerd, or upgrade to containerd 2",
         )
+    if others:
+        raise UnknownFactError(Unknown(f"the support of CDI is not known of {several(others)}"))
     return ok(f"the container runtimes of {len(real)} nodes support CDI")
 
 

@@ -119,7 +119,9 @@ def check_kubectl(cluster: ClusterFacts, machine: MachineFacts, _: Subject) -> V
         return skip("kubectl is not installed")
     version = require(machine.kubectl)
     client, server = minor_of(version), _server_minor(cluster)
-    if client is not None and server is not None and abs(client - server) > 1:
+    if client is None or server is None:
+        raise UnknownFactError(Unknown(f"kubectl reports the version {version!r}"))
+    if abs(client - server) > 1:
         return warn(
             f"kubectl {version} is more than one release away from the API server 1.{server}",
             f"install kubectl 1.{server}",
@@ -156,21 +158,21 @@ def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
     versions = require(cluster.versions)
     rules = versions.get((_RESOURCE, "devicetaintrules"))
     groups = versions.get((_SCHEDULING, "podgroups"))
-    missing, fixes = [], []
+    missing, gates, configs = [], [], []
     if rules is None:
         missing.append("DeviceTaintRule")
-        fixes.append(
-            "--feature-gates=DRADeviceTaintRules=true --runtime-config=resource.k8s.io/v1beta2=true"
-        )
+        gates.append("DRADeviceTaintRules=true")
+        configs.append("resource.k8s.io/v1beta2=true")
     if groups is None:
         missing.append("PodGroup of scheduling.k8s.io")
-        fixes.append(
-            "--feature-gates=GenericWorkload=true --runtime-config=scheduling.k8s.io/v1alpha2=true "
-            "(v1beta1 from 1.37 on)"
-        )
+        gates.append("GenericWorkload=true")
+        is_new = (_server_minor(cluster) or 0) > GRANULAR_MINOR_MIN
+        configs.append(f"scheduling.k8s.io/{'v1beta1' if is_new else 'v1alpha2'}=true")
     if missing:
-        fix = f"if you need them, start kube-apiserver with {'; '.join(fixes)}"
-        return warn(f"not served: {', '.join(missing)}", fix)
+        config = f"--runtime-config={','.join(configs)}"
+        start = f"kube-apiserver with --feature-gates={','.join(gates)} {config}"
+        fix = f"dryrack up with {config}" if cluster.is_virtual else start
+        return warn(f"not served: {', '.join(missing)}", f"if you need them, start {fix}")
     return ok(f"DeviceTaintRule {rules} and PodGroup {groups} are served")
 
 
@@ -313,7 +315,7 @@ def check_rights(engine: str, cluster: ClusterFacts, subject: Subject) -> Verdic
     name = subject.account or ("" if isinstance(cluster.user, Unknown) else cluster.user.name)
     who = f"user {name}" if name else "the current user"
     if not denied:
-        return ok(f"{who} has all permissions")
+        return ok(f"{who} has the permissions of dryrack {engine}")
     message = f"{who} may not: {several(denied)}"
     verdict = fail if engine in subject.engines else warn
     bind = "" if not subject.account else ", and bind the roles to the account"
@@ -332,6 +334,8 @@ def check_token_node(cluster: ClusterFacts, _: MachineFacts, subject: Subject) -
     nodes = extra.get(_NODE_NAME, ())
     if len(nodes) == 1:
         return ok(f"the token is bound to node {nodes[0]}")
+    if require(cluster.may_write_for_any_node):
+        return ok("the token is bound to no node, and arbitrary-node:patch is granted")
     return fail(
         "the token is bound to no node, so the API server refuses the device status of claims",
         "run the plugin in a Pod of the node, or grant arbitrary-node:patch on "
