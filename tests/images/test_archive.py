@@ -86,8 +86,13 @@ def test_the_names_in_an_archive_are_read(tmp_path: Path) -> None:
     """Other files are no archives of images."""
     write_archive(tmp_path / "a.tar", NAME, CONFIG, (layer(tmp_path),))
     (tmp_path / "text").write_text("no archive")
+    files = contents(tmp_path / "a.tar")
+    writer = LayerWriter(tmp_path / "oci.tar")
+    writer.add_bytes("index.json", files["index.json"])
+    writer.close()
 
     assert image_names(tmp_path / "a.tar") == (NAME,)
+    assert image_names(tmp_path / "oci.tar") == (NAME,)
     assert image_names(tmp_path / "text") is False
     assert image_names(tmp_path / "layer.tar") is False
 

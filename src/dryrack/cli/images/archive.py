@@ -15,6 +15,8 @@ import tarfile
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from dryrack.kinds.paths import get
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -26,6 +28,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 # The time of everything in the image: the beginning of the time of Unix.
 _CREATED = "1970-01-01T00:00:00Z"
 _CHUNK = 1 << 20
+_NAME_OF_IMAGE = "io.containerd.image.name"
 # `platform.machine()`, as images name it.
 ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -59,11 +62,9 @@ class LayerWriter:
         self._names: set[str] = set()
 
     def add_directory(self, name: str, mode: int = 0o755) -> None:
-        """Add a directory and its parents, each once."""
-        parent = name.rpartition("/")[0]
-        if parent and parent not in self._directories:
-            self.add_directory(parent)
-        if name not in self._directories:
+        """Add a directory and its parents, each once; "" is the root directory."""
+        if name and name not in self._directories:
+            self.add_directory(name.rpartition("/")[0])
             self._directories.add(name)
             info = _info(name, mode)
             info.type = tarfile.DIRTYPE
@@ -138,7 +139,7 @@ def write_archive(path: Path, name: str, config: ImageConfig, layers: Sequence[L
     entry["platform"] = {"architecture": config.architecture, "os": "linux"}
     # containerd reads the first name, other tools the second.
     entry["annotations"] = {
-        "io.containerd.image.name": name,
+        _NAME_OF_IMAGE: name,
         "org.opencontainers.image.ref.name": name.rpartition(":")[2],
     }
     docker = {
@@ -186,9 +187,12 @@ def image_names(path: Path) -> tuple[str, ...] | Literal[False]:
     """Return the names of the images in an archive; False if the file is no archive of an image."""
     try:
         with tarfile.open(path) as tar:
-            entry = tar.extractfile("manifest.json")
-            assert entry is not None
-            images = json.load(entry)
-        return tuple(name for image in images for name in image["RepoTags"] or ())
-    except (tarfile.TarError, KeyError, TypeError, ValueError, AssertionError):
+            is_docker = "manifest.json" in tar.getnames()
+            entry = tar.extractfile("manifest.json" if is_docker else "index.json")
+            document: Any = json.load(entry) if entry is not None else {}
+        if is_docker:
+            return tuple(name for image in document for name in image["RepoTags"] or ())
+        annotations = [get(each, "annotations", {}) for each in document["manifests"]]
+        return tuple(each[_NAME_OF_IMAGE] for each in annotations if _NAME_OF_IMAGE in each)
+    except (tarfile.TarError, KeyError, TypeError, ValueError):
         return False

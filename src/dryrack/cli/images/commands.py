@@ -97,13 +97,10 @@ def load(
     context = _current_context()
     if to and to not in {*loading.Tool}:
         raise UsageError(f"--to {to!r}: must be {', '.join(loading.Tool)}")
-    tool = (
-        loading.check_tool(loading.Tool(to))
-        if to
-        else loading.find_tool(context, loading.has_program)
-    )
+    tool = loading.Tool(to) if to else loading.find_tool(context, loading.has_program)
     if cluster and tool not in (loading.Tool.KIND, loading.Tool.MINIKUBE):
         raise UsageError(f"--cluster is for kind and minikube, not for {tool}")
+    loading.check_tool(tool)
     with TemporaryDirectory(prefix="dryrack-image-") as directory:
         path = Path(archive) if archive else Path(directory) / "dryrack.tar"
         if archive:

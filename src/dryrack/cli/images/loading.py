@@ -57,11 +57,10 @@ def find_tool(context: str, has_program: Callable[[str], bool]) -> Tool:
     )
 
 
-def check_tool(tool: Tool) -> Tool:
-    """Return the tool; raise if its program is not installed."""
+def check_tool(tool: Tool) -> None:
+    """Raise if the program of a tool is not installed."""
     if not has_program(_PROGRAMS[tool]):
         raise ImageError(f"{_PROGRAMS[tool]} is not installed; install it, or choose with --to")
-    return tool
 
 
 def command_of(tool: Tool, archive: Path, cluster: str, context: str) -> Sequence[str]:
