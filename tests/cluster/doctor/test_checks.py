@@ -255,6 +255,12 @@ CASES: list[tuple[str, dict[str, Any], State, str]] = [
         FAILED,
         "not Ready: k1",
     ),
+    (
+        "kwok",
+        {"version": VIRTUAL, "lists": {NODES: (node("k1", kwok=True, ready="Unknown"),)}},
+        FAILED,
+        "1 of 1 KWOK nodes are not Ready: k1",
+    ),
     ("kwok", {}, SKIPPED, "--node-selector"),
     (
         "publisher-nodes",

@@ -189,7 +189,12 @@ def _installed(name: str) -> Iterator[Distribution]:
 def _package_files(distributions: Iterable[Distribution]) -> Iterator[tuple[str, Path]]:
     """Yield the files of distributions by their names in the image."""
     for each in distributions:
-        for file in each.files or ():
+        if each.files is None:
+            raise ImageError(
+                f"package {each.name} has no list of its files; install dryrack with pip in a "
+                "virtual environment"
+            )
+        for file in each.files:
             path = Path(str(each.locate_file(file)))
             is_needed = file.suffix not in (".pyc", ".pth") and file.name != "direct_url.json"
             if ".." not in file.parts and is_needed and path.is_file():

@@ -69,13 +69,17 @@ def check_kwok(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     stale = [node["metadata"]["name"] for node in nodes if not _is_ready(node)]
     if not stale:
         return ok(f"{len(nodes)} KWOK nodes are Ready")
+    message = f"{len(stale)} of {len(nodes)} KWOK nodes are not Ready"
+    if cluster.is_virtual:
+        fix = "start the cluster again without --without kubelet, or start your own kubelets"
+        return fail(f"{message}: {several(stale)}", fix)
     try:
         has_controller = bool(cluster.items(DEPLOYMENTS))
     except UnknownFactError:
         has_controller = True
     cause = "" if has_controller else f", and Deployment {_KWOK_CONTROLLER} does not exist"
     return fail(
-        f"{len(stale)} of {len(nodes)} KWOK nodes are not Ready{cause}: {several(stale)}",
+        f"{message}{cause}: {several(stale)}",
         "install kwok and the chart stage-fast, so that a controller keeps the nodes Ready",
     )
 
