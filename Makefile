@@ -44,6 +44,10 @@ docs: setup ## Write the generated pages, and build the documentation site into 
 	@$(BIN)/python -m tests.docs.reference
 	@$(BIN)/python -m tests.docs.site
 
+.PHONY: image
+image: setup ## Build the container image into build/image (needs Debian 12, buildah, and root)
+	@$(BIN)/python deploy/image.py build build/image
+
 .PHONY: corpus
 corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]
 	@test -n "$(DIR)" || { echo "DIR is not set; name a folder with manifests: make corpus DIR=FOLDER" >&2; exit 2; }

@@ -48,6 +48,13 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ("Show the devices of one node.", "dryrack devices --node node-1"),
         ("Show the devices as JSON.", "dryrack devices -o json"),
     ),
+    "doctor": _pair(
+        ("Check this machine and the cluster of the current context.", "dryrack doctor"),
+        (
+            "Check whether an account may run the scheduler.",
+            "dryrack doctor --for schedule --as system:serviceaccount:team:scheduler",
+        ),
+    ),
     "down": _pair(
         ("Stop the default cluster.", "dryrack down"),
         ("Stop all virtual clusters.", "dryrack down --all"),
@@ -155,6 +162,20 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
     "hardware show": _pair(
         ("Show the devices of an instance type.", "dryrack hardware show g6.xlarge"),
         ("Show the MIG partitions.", "dryrack hardware show a2-highgpu-1g --mig"),
+    ),
+    "image load": _pair(
+        ("Import the image into the cluster of the current context.", "dryrack image load"),
+        (
+            "Import an archive into a kind cluster.",
+            "dryrack image load dryrack.tar --to kind --cluster test",
+        ),
+    ),
+    "image save": _pair(
+        ("Write the image of this installation.", "dryrack image save dryrack.tar"),
+        (
+            "Give the image the name in your registry.",
+            "dryrack image save dryrack.tar --tag registry.example.com/team/dryrack:1",
+        ),
     ),
     "kubeconfig": _pair(
         (

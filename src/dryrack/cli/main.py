@@ -24,11 +24,13 @@ from dryrack.cli.command import EXIT_FAILED, Output, StrictCommand, command
 from dryrack.cli.examples import commands as examples
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
+from dryrack.cli.images import commands as images
 from dryrack.cli.options import (
     AllocateOptions,
     ClaimsOptions,
     DashboardOptions,
     DevicesOptions,
+    DoctorOptions,
     DownOptions,
     ExplainOptions,
     GangsOptions,
@@ -79,6 +81,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("claims", ClaimsOptions, "views.commands:claims", _ANY_CLUSTER),
     ("gangs", GangsOptions, "views.commands:gangs", _ANY_CLUSTER),
     ("dashboard", DashboardOptions, "dashboard:run", _ANY_CLUSTER),
+    ("doctor", DoctorOptions, "doctor:run", _ANY_CLUSTER),
     ("record", RecordOptions, "scenarios.record:run", _ANY_CLUSTER),
     ("demo", scenarios.DemoOptions, "scenarios.running:run_demo", _LEARN),
 )
@@ -106,6 +109,7 @@ app.add_typer(examples.app, name="examples", rich_help_panel=_LEARN)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
 app.add_typer(scenarios.app, name="scenario", rich_help_panel=_VIRTUAL)
 app.add_typer(faults.app, name="fault", rich_help_panel=_ANY_CLUSTER)
+app.add_typer(images.app, name="image", rich_help_panel=_ANY_CLUSTER)
 for _name, _options, _function, _group in _COMMANDS:
     app.command(_name, rich_help_panel=_group)(command(_options, f"dryrack.cli.{_function}"))
 
@@ -130,7 +134,7 @@ def version(output: Output = Format.TABLE) -> None:
         print_data({"version": __version__}, output)
 
 
-for _app in (app, examples.app, hardware.app, scenarios.app, faults.app):
+for _app in (app, examples.app, hardware.app, scenarios.app, faults.app, images.app):
     for _command in _app.registered_commands:
         _command.cls = StrictCommand
 

@@ -785,3 +785,63 @@ class RecordOptions:
             "--anonymize", help="Replace the names of namespaces, nodes, Pods, claims and labels."
         ),
     ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions:
+    """
+    Check this machine and a cluster for problems, and print how to fix them.
+
+    The command stores nothing in the cluster. A check whose facts you may not read is unknown.
+
+    Exit status 0: no check failed; warnings and unknown results are possible.
+    Exit status 1: a check failed.
+    Exit status 2: wrong usage.
+    """
+
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    cluster: SelectedCluster = ""
+    for_: Annotated[
+        tuple[str, ...],
+        option(
+            "--for",
+            metavar="COMMAND",
+            help="Command that must work: publish, schedule, plugin or dashboard. "
+            "A missing permission is then a failure, not a warning. Repeatable.",
+        ),
+    ] = ()
+    as_: Annotated[
+        str,
+        option(
+            "--as",
+            metavar="USER",
+            help="Check the permissions of USER, such as system:serviceaccount:NAMESPACE:NAME. "
+            "Default: the current user.",
+        ),
+    ] = ""
+    namespace: Annotated[
+        str,
+        option(
+            "-n",
+            "--namespace",
+            help="Namespace in which the commands of --for run. Default: as in their --print-rbac.",
+        ),
+    ] = ""
+    driver: Annotated[
+        str, option("--driver", help="Driver whose ResourceSlices admission policies must allow.")
+    ] = "gpu.example.com"
+    node: Annotated[
+        str,
+        option(metavar="NAME", help="Name of this node. Default: $NODE_NAME, or the host name."),
+    ] = ""
+    kubelet_dir: Annotated[
+        str, option("--kubelet-dir", help="Root directory of the kubelet (its --root-dir).")
+    ] = "/var/lib/kubelet"
+    cdi_dir: Annotated[
+        str, option("--cdi-dir", help="Directory where the container runtime reads CDI specs.")
+    ] = "/var/run/cdi"
+    output: Output = Format.TABLE
+    print_rbac: Annotated[
+        bool, option("--print-rbac", help="Print the RBAC manifest and exit.")
+    ] = False

@@ -76,6 +76,12 @@ def load(paths: Sequence[Path], clock: Clock, *, context: str = "") -> Connectio
     )
 
 
+def current_context(paths: Sequence[Path]) -> str:
+    """Return the name of the current context; "" if there is no context."""
+    config = _merge([_read(path) for path in paths if path.exists()])
+    return str(config.get("current-context", ""))
+
+
 def not_found(paths: Sequence[Path]) -> NoContextError:
     return NoContextError(
         f'kubeconfig {_quote(paths)} not found; start a cluster with "dryrack up --merge", '

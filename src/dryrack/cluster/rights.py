@@ -22,6 +22,7 @@ SCHEDULER = MANIFESTS / "scheduler.yaml"
 PLUGIN = MANIFESTS / "plugin.yaml"
 PLUGIN_STATES = MANIFESTS / "plugin_states.yaml"
 DASHBOARD = MANIFESTS / "dashboard.yaml"
+DOCTOR = MANIFESTS / "doctor.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
@@ -86,6 +87,11 @@ def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
 def dashboard() -> str:
     """Return the manifests for readers of the dashboard, in YAML: rights, and no account."""
     return DASHBOARD.read_text()
+
+
+def doctor() -> str:
+    """Return the manifest for users of `dryrack doctor`, in YAML: rights, and no account."""
+    return DOCTOR.read_text()
 
 
 def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:

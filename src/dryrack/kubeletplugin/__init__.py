@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         PrepareError,
         PreparingClaim,
     )
+    from dryrack.kubeletplugin.device_metadata import claim_uid
     from dryrack.kubeletplugin.devices_file import (
         DevicesFileError,
         devices_documents,
@@ -57,6 +58,7 @@ else:
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
                 "Mount PartitionableKind PrepareError PreparingClaim"
             ),
+            "device_metadata": "claim_uid",
             "devices_file": "DevicesFileError devices_documents is_node_devices",
             "health_check": "serving_health",
             "kinds.fake": "FakeKind",
@@ -96,6 +98,7 @@ __all__ = [
     "Sockets",
     "VirtualDrivers",
     "VirtualNodeSlices",
+    "claim_uid",
     "device_classes",
     "devices_documents",
     "fatal_errors",

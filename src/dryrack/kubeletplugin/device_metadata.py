@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
 from dryrack.kinds.validation.names import label
-from dryrack.kubeletplugin.cdi import UID_PATTERN
+from dryrack.kubeletplugin.cdi import UID_PATTERN, uid_of
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.record import RequestMetadata
 
@@ -70,8 +70,10 @@ def spec_name(driver: str, uid: str, request: str) -> str:
     return f"{driver}_metadata_{uid}_{request}.json"
 
 
-def spec_uid(driver: str, name: str) -> str | None:
-    """Return the claim of a metadata spec of the driver, or None for other files."""
+def claim_uid(driver: str, name: str) -> str | None:
+    """Return the claim of a CDI spec of the driver, or None for other files."""
+    if (uid := uid_of(driver, name)) is not None:
+        return uid
     match = re.fullmatch(rf"{re.escape(driver)}_metadata_({UID_PATTERN})_[^/]*\.json", name)
     return match[1] if match else None
 

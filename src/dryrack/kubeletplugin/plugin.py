@@ -182,7 +182,7 @@ class NodePlugin:
             )
         driver = self.kind.driver
         for name in self._files.names(self._directories.cdi):
-            uid = cdi.uid_of(driver, name) or device_metadata.spec_uid(driver, name)
+            uid = device_metadata.claim_uid(driver, name)
             is_unknown = uid is not None and uid not in self._records
             own = (f"{driver}-", f"{driver}_metadata_")
             if is_unknown or any(is_temporary(name, each) for each in own):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.controllers.slices.current_inventory import reader_of
-    from dryrack.controllers.slices.desired import SHARED
+    from dryrack.controllers.slices.desired import SHARED, has_kubelet, is_ours
     from dryrack.controllers.slices.dry_run import (
         DryRun,
         DryRunInput,
@@ -33,7 +33,7 @@ else:
         __name__,
         {
             "current_inventory": "reader_of",
-            "desired": "SHARED",
+            "desired": "SHARED has_kubelet is_ours",
             "publisher": "Publisher",
             "dry_run": "DryRun DryRunInput SliceChanges compute_dry_run",
         },
@@ -48,6 +48,8 @@ __all__ = [
     "SliceChanges",
     "compute_dry_run",
     "engine",
+    "has_kubelet",
+    "is_ours",
     "reader_of",
 ]
 

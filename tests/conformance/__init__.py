@@ -1,0 +1,1 @@
+"""Kubernetes' own end-to-end tests on the embedded control plane."""
