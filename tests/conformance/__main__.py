@@ -39,7 +39,10 @@ def main(focus: str) -> int:
     """Run the tests and write the page; return 1 if a test failed without a reason."""
     cases = yaml.safe_load((HERE / "cases.yaml").read_text())
     version = RELEASES[DEFAULT_RELEASE].version
-    linker = f"-s -w -X k8s.io/component-base/version.gitVersion=v{version}"
+    major, minor, _ = version.split(".")
+    words = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
+    named = (f"-X k8s.io/component-base/version.{key}={word}" for key, word in words.items())
+    linker = " ".join(["-s", "-w", *named])
     module = HERE / "module"
     flags = ("-ldflags", linker)
     tests = build(module, ("k8s.io/kubernetes/test/e2e",), verb=("test", "-c"), flags=flags)
@@ -68,6 +71,9 @@ def main(focus: str) -> int:
                 "--dump-logs-on-failure=false",
             ]
             subprocess.run(command, check=False, stdout=sys.stderr)
+        if not report.exists():
+            sys.stderr.write("the tests did not start; see the messages above\n")
+            return 1
         specs = [
             each
             for suite in json.loads(report.read_text())
