@@ -67,6 +67,7 @@ def test_a_timeout_is_a_duration(text: str, problem: str) -> None:
 
     assert answer.status == 400
     assert answer.message == f"invalid timeout specified in the request URL - time: {problem}"
+    assert WholePlane().ask("GET", "/version?timeout=soon").status == 400
     assert WholePlane().ask("GET", f"{PODS}?timeout=10s").status == 200
 
 
@@ -111,9 +112,11 @@ def test_unknown_fields_are_kept_only_where_the_schema_says_so() -> None:
     plane = WholePlane()
     plane.create(DEFINITIONS, {"metadata": {"name": "foos.example.com"}, "spec": spec})
     own = {"extra": 1, "spec": {"size": 2, "unknown": 3}}
-    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "f"}, **own}
+    metadata = {"name": "f", "finalizers": ["of-an-operator"]}
+    foo = {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": metadata, **own}
     refused = plane.create(f"{FOOS}?fieldValidation=Strict", foo)
     created = plane.create(FOOS, foo).body
 
     assert refused.message.endswith('strict decoding error: unknown field "spec.unknown"')
     assert (created["extra"], created["spec"]) == (1, {"size": 2})
+    assert created["metadata"]["finalizers"] == ["of-an-operator"]

@@ -184,3 +184,12 @@ def test_attach_shows_what_the_program_writes(plane: ServedPlane) -> None:
         plane.must("exec", "attached", "--", "true")
         plane.must("delete", "pod/attached", "--timeout=30s")
         assert "bye" in attached.stdout.read()
+
+
+def test_run_with_input_ends_with_the_container(plane: ServedPlane) -> None:
+    """`kubectl run --attach --stdin` gives the input, prints the output, and ends."""
+    command = ["run", "reader", "--image=busybox", "--restart=OnFailure", "--attach", "--stdin"]
+    done = plane.kubectl(*command, "--", "sh", "-c", "cat && echo done", stdin="hello\n")
+
+    assert (done.returncode, done.stdout) == (0, "hello\ndone\n"), done.stderr
+    assert plane.must("get", "pod/reader", "-o", "jsonpath={.status.phase}") == "Succeeded"

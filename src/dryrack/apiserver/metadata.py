@@ -58,12 +58,16 @@ def for_create(obj: Raw, resource: Resource, namespace: str, warn: Callable[[str
     meta = new["metadata"]
     for name in _SYSTEM:
         meta.pop(name, None)
-    if "resourceVersion" in meta and revision_of(meta):
-        message = "resourceVersion should not be set on objects to be created"
-        raise StatusError(Status(500, "", message))
     if "ownerReferences" in meta:
         drop_repeated_owners(meta, warn)
     return new
+
+
+def check_unversioned(meta: Raw) -> None:
+    """Raise if a new object has a version; the storage refuses it, after all other checks."""
+    if "resourceVersion" in meta and revision_of(meta):
+        message = "resourceVersion should not be set on objects to be created"
+        raise StatusError(Status(500, "", message))
 
 
 def check_name(meta: Raw, name: str) -> None:

@@ -71,14 +71,15 @@ class ApiServer:
         warnings: list[str] = []
         try:
             route = paths.route(self.registry, request.method, request.path)
+            query = queries.parse(request.query)
+            is_list = route is not None and route.verb == "list"
+            is_watch = is_list and queries.truth_of(query, "watch")
+            if not is_watch and query.get("timeout"):
+                _check_timeout(query["timeout"][0])
             if route is None:
                 return await self._answer_with_page(request)
             target = route.target
-            query = queries.parse(request.query)
-            is_watch = route.verb == "list" and queries.truth_of(query, "watch")
             verb = "watch" if is_watch else route.verb
-            if not is_watch and query.get("timeout"):
-                _check_timeout(query["timeout"][0])
             if target.resource.deprecation:
                 warnings.append(target.resource.deprecation)
             call = Call(self, request, verb, target, query, warnings)

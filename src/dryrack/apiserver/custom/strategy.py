@@ -45,11 +45,10 @@ from dryrack.kinds.paths import get
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_json import compact
 from dryrack.kinds.validation.meta import (
-    SUBDOMAIN,
     common_metadata,
     common_metadata_change,
-    metadata,
-    metadata_change,
+    custom_metadata,
+    custom_metadata_change,
 )
 from dryrack.kinds.validation.problems import FieldProblem, Reason, invalid
 
@@ -147,7 +146,7 @@ class CustomStrategy(Strategy):
             return named
         meta = object_meta(obj)
         found = [
-            *metadata(meta, SUBDOMAIN, namespaced=self.namespaced),
+            *custom_metadata(meta, namespaced=self.namespaced),
             *self._problems(obj, NO_OLD),
         ]
         return found or tuple(common_metadata(meta, namespaced=self.namespaced))
@@ -160,7 +159,7 @@ class CustomStrategy(Strategy):
         before = object_meta(old)
         found = [
             *common_metadata_change(meta, before, namespaced=self.namespaced),
-            *metadata_change(meta, before),
+            *custom_metadata_change(meta, before),
         ]
         if write.subresource == "status":
             return [*found, *self._status_problems(obj, old)]

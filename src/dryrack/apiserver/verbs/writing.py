@@ -157,6 +157,7 @@ class Writer:
                 if self._store.get(key) is None:
                     return Written(_as_if_stored(resource, new), None, is_new=True)
                 continue
+            metadata.check_unversioned(new["metadata"])
             document = _to_storage(resource, new)
             if order.size > _SURELY_SMALL:
                 _check_size(document)

@@ -180,8 +180,11 @@ class Sandboxes:
         self._mint = mint
         self._sandboxes: dict[str, _Sandbox] = {}
         self._node_files: dict[str, Volume] = {}
-        self.on_change: Callable[[Raw], None] | None = None
-        """Takes a pod whose probes can have other results since a person ran a command."""
+        self._listeners: list[Callable[[Raw], None]] = []
+
+    def listen(self, listener: Callable[[Raw], None]) -> None:
+        """Add a listener for pods whose state can have changed by what a person did in them."""
+        self._listeners.append(listener)
 
     def forget(self, uid: str) -> None:
         """Remove the containers of a pod that no longer exists."""
@@ -268,10 +271,11 @@ class Sandboxes:
     def notice(self, pod: Raw) -> None:
         """Look at a pod again: a person ran a command in a container, or wrote to its input."""
         sandbox = self._sandboxes.get(uid_of(pod))
-        if sandbox is None or self.on_change is None:
+        if sandbox is None:
             return
         if sandbox.probes or any(each.exit_code is not None for each in sandbox.processes):
-            self.on_change(pod)
+            for listener in self._listeners:
+                listener(pod)
 
     def _run_probe(
         self,

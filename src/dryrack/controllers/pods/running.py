@@ -312,7 +312,7 @@ class VirtualKubelet(Reconciler[Name]):
         self._drivers = context.drivers
         self._calls = None if context.drivers is None else PrepareCalls(context.drivers)
         self._sandboxes = context.sandboxes or Sandboxes(self._find_resource, context.drivers)
-        self._sandboxes.on_change = lambda pod: self.queue.add(name_of(pod))
+        self._sandboxes.listen(lambda pod: self.queue.add(name_of(pod)))
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""

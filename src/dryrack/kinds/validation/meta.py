@@ -99,6 +99,16 @@ def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]
     yield from _finalizer_domains(meta.finalizers)
 
 
+def custom_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
+    """Yield the problems of the metadata of a custom resource, whose finalizers need no domain."""
+    return _common(meta, SUBDOMAIN, namespaced=namespaced)
+
+
+def custom_metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+    """Yield the problems of a change of the metadata of a custom resource."""
+    return _change(meta, old)
+
+
 def common_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
     """Yield the problems that a new object of any kind can have, after those of its kind."""
     return _common(meta, _ANY, namespaced=namespaced)
