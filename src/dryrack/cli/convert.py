@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING
 
 from dryrack.cli.files import STDIN, UsageError, read_sources, without_pauses
 from dryrack.cli.output import TextFormat, many, print_data, say, shown
-from dryrack.conversion import convert_manifests, convert_versions
+from dryrack.conversion import (
+    add_extended_resources,
+    convert_gangs,
+    convert_manifests,
+    convert_publishers,
+    convert_to_claims,
+    convert_versions,
+    note_scheduler_names,
+    set_scheduler_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +85,26 @@ def _check_usage(options: ConvertOptions) -> None:
 
 def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:
     """Return the steps of the conversion that the options ask for."""
-    return [partial(convert_versions, target=options.to.value)]
+    steps: list[Callable[[Workspace], None]] = [partial(convert_versions, target=options.to.value)]
+    if options.claims:
+        steps.append(convert_to_claims)
+    if options.extended_resources:
+        steps.append(add_extended_resources)
+    if options.publisher is not None:
+        from dryrack.hardware.config_formats import format_of, rewrite
+
+        target = options.publisher.value
+        steps.append(
+            partial(convert_publishers, target=target, format_of=format_of, rewrite=rewrite)
+        )
+    if options.gangs is not None:
+        target = options.gangs.value
+        steps.append(partial(convert_gangs, target=target, release=options.release))
+        if not options.scheduler_name:
+            steps.append(partial(note_scheduler_names, target=target))
+    if options.scheduler_name:
+        steps.append(partial(set_scheduler_name, name=options.scheduler_name))
+    return steps
 
 
 def _print_files(files: Sequence[ConvertedFile]) -> None:

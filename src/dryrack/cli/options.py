@@ -257,9 +257,9 @@ class ConvertOptions:
     diff: Annotated[
         bool, _written_option("--diff", help="Print a unified diff; change no file.")
     ] = False
-    output: Annotated[
-        TextFormat, _written_option("-o", "--output", help="Output format.")
-    ] = TextFormat.YAML
+    output: Annotated[TextFormat, _written_option("-o", "--output", help="Output format.")] = (
+        TextFormat.YAML
+    )
 
 
 # The groups of the options of `up` in the help.

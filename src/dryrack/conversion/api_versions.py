@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.conversion.classic import convert_classic
-from dryrack.conversion.workspace import dicts, get_at, with_value, without
+from dryrack.conversion.workspace import Item, Workspace, get_at, with_value, without
 from dryrack.kinds.convert import (
     EXACT_FIELDS,
     GROUP,
@@ -23,21 +23,20 @@ from dryrack.kinds.convert import (
     misplaced,
     to_v1,
 )
+from dryrack.kinds.migrations import convert_command
 from dryrack.kinds.shape import render
+from dryrack.kinds.text.yaml_printing import print_flow
 
 if TYPE_CHECKING:
-    from dryrack.conversion.workspace import Item, Workspace
+    from collections.abc import Iterable
+
+    from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
 
 _V1ALPHA2 = f"{GROUP}/v1alpha2"
-TARGETS = ("v1", "v1beta2", "v1beta1")
-_CLASSIC_KINDS = (
-    "PodSchedulingContext",
-    "ResourceClaimParameters",
-    "ResourceClass",
-    "ResourceClassParameters",
-)
+# A message has one line, so a longer object is not shown in it.
+_SHOWN_MAX = 600
 _CURRENT_KINDS = (
     "DeviceClass",
     "DeviceTaintRule",
@@ -118,14 +117,25 @@ def _repair(workspace: Workspace, item: Item, raw: Raw) -> Raw:
     return raw
 
 
-def upgrade(raw: Raw) -> Raw:
-    """Return an object without notes in v1; one of another group is returned unchanged."""
-    from dryrack.conversion.workspace import Item, Workspace
-    from dryrack.kinds.documents import unwritten
+def upgrade(sources: Iterable[Document]) -> list[Raw | None]:
+    """
+    Return the object of each document in v1; None for an object that others contain then.
 
-    workspace = Workspace([Item(unwritten(raw, ""), raw)])
+    An object that cannot be converted is also None.
+    """
+    workspace = Workspace([Item(each, each.raw) for each in sources])
     convert_versions(workspace, "v1")
-    return workspace.items[0].raw or raw
+    return [
+        None if item.raw is None or item.raw is item.document.raw else item.raw
+        for item in workspace.items
+    ]
+
+
+def conversion_fix(document: Document, converted: Raw | None) -> str:
+    """Return the fix of an object of an older version: the converted object, if it is short."""
+    command = convert_command(document.file)
+    text = "" if converted is None else print_flow(converted)
+    return f"{command}; or write {text}" if 0 < len(text) <= _SHOWN_MAX else command
 
 
 def _from_v1alpha3(workspace: Workspace, item: Item, raw: Raw) -> Raw:
@@ -176,17 +186,3 @@ def _downgrade(workspace: Workspace, item: Item, raw: Raw, api_version: str) -> 
         workspace.refuse(item, ("kind",), message, "convert to v1beta2 or v1")
         return raw
     return from_v1(raw, api_version)
-
-
-def is_old(item: Item) -> bool:
-    """Return whether an object is of an older version of the group, or of a kind that is gone."""
-    kinds = (*_CURRENT_KINDS, *_CLASSIC_KINDS)
-    return item.group == GROUP and item.kind in kinds and item.api_version != V1
-
-
-def requests_of(raw: Raw) -> list[Raw]:
-    """Return the requests of a claim or a template of v1."""
-    path: Path = ("spec", "devices", "requests")
-    if raw.get("kind") == "ResourceClaimTemplate":
-        path = ("spec", *path)
-    return dicts(get_at(raw, path))

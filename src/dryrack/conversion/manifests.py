@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.conversion.text_edits import edit, same
 from dryrack.conversion.workspace import Item, Workspace
-from dryrack.conversion.yaml_printing import print_block
 from dryrack.kinds.documents import Problem, Reading, read
+from dryrack.kinds.text.yaml_printing import print_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -58,7 +58,7 @@ def convert_manifests(
         items += (Item(each, each.raw) for each in reading.documents)
     if problems:
         return Conversion((), problems=tuple(problems))
-    workspace = Workspace(items)
+    workspace = Workspace(items, {name: data.decode("utf-8-sig") for name, data, _ in readings})
     for step in steps:
         step(workspace)
     if workspace.problems:

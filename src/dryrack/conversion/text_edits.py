@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from yaml import MappingNode, Node, ScalarNode, SequenceNode
+from yaml import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from dryrack.conversion.yaml_printing import print_block, print_flow, print_scalar
 from dryrack.kinds.text.parsed import Parsed
+from dryrack.kinds.text.yaml_printing import print_block, print_flow, print_scalar
 from dryrack.kinds.text.yaml_text import documents
 
 if TYPE_CHECKING:
@@ -118,10 +118,12 @@ class _Entry:
     An entry of an object or a list.
 
     `lead` has the lines before it, which contain only comments or nothing; `head` is the text from
-    its begin to the begin of its value; `tail` has the comment after its value.
+    its begin to the begin of its value; `tail` has the comment after its value. `key_length` is the
+    length of the key as it is written.
     """
 
     key: str
+    key_length: int
     lead: str
     head: str
     node: Node
@@ -169,7 +171,8 @@ class _Editor:
             and new
         ):
             return self._list(node, old, new, shift)
-        if isinstance(node, ScalarNode) and not isinstance(new, dict | list):
+        is_lines = isinstance(new, str) and "\n" in new
+        if isinstance(node, ScalarNode) and not isinstance(new, dict | list) and not is_lines:
             return print_scalar(new, node.style)
         raise _CannotEditError("a value changes its type")
 
@@ -181,6 +184,7 @@ class _Editor:
             raise _CannotEditError("its keys are no strings")
         down = _moves_down(old, new)
         up = _moves_up(old, new)
+        renamed = _renames(old, new, {*down, *up})
         column = node.start_mark.column + shift
         printed: list[_Printed] = []
         lead = ""
@@ -199,6 +203,12 @@ class _Editor:
                     members[0].lead = inside
                     text = self._wrapped(node, wrap, members, old, new[wrap], shift)
                     printed.append(_Printed(wrap, _shifted_lines(outside, shift), text))
+            elif key in renamed:
+                name = renamed[key]
+                text = print_flow(name) + entry.head[entry.key_length :]
+                value = self._text[entry.node.start_mark.index : self._end(entry.node)]
+                text = _shifted(text + value, shift) + entry.tail
+                printed.append(_Printed(name, _shifted_lines(before, shift), text))
             elif key in up:
                 printed += self._unwrapped(node, entry, before, old[key], new, shift)
             else:
@@ -384,6 +394,7 @@ class _Editor:
             entries.append(
                 _Entry(
                     key.value,
+                    key.end_mark.index - begin,
                     "" if node.flow_style else self._lead(before, begin),
                     head,
                     value,
@@ -401,7 +412,7 @@ class _Editor:
             start = value.start_mark.index
             end = self._end(value)
             if node.flow_style:
-                entries.append(_Entry("", "", "", value, "", value.start_mark.line))
+                entries.append(_Entry("", 0, "", "", value, "", value.start_mark.line))
                 before = end
                 continue
             between = self._text[before:start]
@@ -414,7 +425,7 @@ class _Editor:
                 raise _CannotEditError("an item begins below its dash")
             lead = self._lead(before, begin)
             tail = self._tail(value)
-            entries.append(_Entry("", lead, head, value, tail, value.start_mark.line))
+            entries.append(_Entry("", 0, lead, head, value, tail, value.start_mark.line))
             before = end
         return entries
 
@@ -441,7 +452,7 @@ class _Editor:
             header = text.partition("\n")[0]
             kept = text.removesuffix("\n") if "+" in header else text.rstrip()
             return int(node.start_mark.index) + len(kept)
-        if node.flow_style or not node.value:
+        if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
             return int(node.end_mark.index)
         last = node.value[-1][1] if isinstance(node, MappingNode) else node.value[-1]
         end = self._end(last)
@@ -474,6 +485,20 @@ def _moves_up(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     }
 
 
+def _renames(old: Mapping[str, Any], new: Mapping[str, Any], moved: set[str]) -> dict[str, str]:
+    """Return the new keys of entries that have the same value under another key."""
+    added = [key for key in new if key not in old]
+    renamed: dict[str, str] = {}
+    for key in old:
+        if key in new or key in moved:
+            continue
+        name = next((each for each in added if same(old[key], new[each])), None)
+        if name is not None:
+            renamed[key] = name
+            added.remove(name)
+    return renamed
+
+
 def _partners(old: list[Any], new: list[Any]) -> list[int | None]:
     """Return for each item of the new list the item of the old one that it was, in order."""
     if len(old) == len(new):
@@ -500,7 +525,7 @@ def _name_of(value: Any) -> str:
 def _is_short(value: Any) -> bool:
     """Return whether a value is best written in the line of its key."""
     if not isinstance(value, dict | list) or not value:
-        return True
+        return not (isinstance(value, str) and "\n" in value)
     return isinstance(value, dict) and len(value) == 1 and _is_short(*value.values())
 
 

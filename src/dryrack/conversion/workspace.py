@@ -9,7 +9,7 @@ objects after it. Values are never changed in place: the editor compares the new
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dryrack.kinds.expansion.embedded_templates import embedded_templates, is_custom_workload
 from dryrack.kinds.paths import get
@@ -64,6 +64,8 @@ class Workspace:
     """All objects of a conversion, and what to tell the user."""
 
     items: list[Item]
+    # The text of each file.
+    texts: dict[str, str] = field(default_factory=dict)
     # What the result does not contain, or what a person has to check.
     notes: list[Problem] = field(default_factory=list)
     # Why an object cannot be converted; nothing is written then.
@@ -106,18 +108,21 @@ def get_at(raw: Any, path: Path) -> Any:
     return value
 
 
-def with_value(raw: Any, path: Path, value: Any) -> Any:
+def with_value(raw: Raw | None, path: Path, value: Any) -> Raw:
     """Return a copy with another value at a path; the objects on the path are created."""
+    return cast("Raw", _with_value(raw, path, value))
+
+
+def _with_value(raw: Any, path: Path, value: Any) -> Any:
     if not path:
         return value
     step, rest = path[0], path[1:]
     if isinstance(raw, list):
-        assert isinstance(step, int), "an index of a list"
         return [
-            with_value(each, rest, value) if at == step else each for at, each in enumerate(raw)
+            _with_value(each, rest, value) if at == step else each for at, each in enumerate(raw)
         ]
     there = raw if isinstance(raw, dict) else {}
-    return {**there, step: with_value(there.get(step), rest, value)}
+    return {**there, str(step): _with_value(there.get(str(step)), rest, value)}
 
 
 def without(raw: Raw, *keys: str) -> Raw:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from dryrack.conversion import upgrade
 from dryrack.hardware.config_formats import remarked_config, remarked_dra_config, remarked_overlay
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document, Repeat
     from dryrack.kinds.documents import Problem as Fault
     from dryrack.kinds.pool_generation import Generation
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.shape import Mismatch
@@ -203,6 +205,12 @@ class World:
     @cached_property
     def publishings(self) -> tuple[Publishing, ...]:
         return tuple(publishings(self.documents, self.contents))
+
+    @cached_property
+    def upgraded(self) -> Mapping[int, Raw]:
+        """Objects of older versions of resource.k8s.io in v1, by the id of their document."""
+        converted = zip(self.documents, upgrade(self.documents), strict=True)
+        return {id(document): raw for document, raw in converted if raw is not None}
 
     @cached_property
     def slices(self) -> tuple[Entry[ResourceSlice], ...]:

@@ -19,12 +19,15 @@ from dryrack.hardware.config_formats.document_readers import (
     remarked_overlay,
 )
 from dryrack.hardware.config_formats.report import Read, Reading, Rest, Topic
+from dryrack.hardware.config_formats.writing import Rewritten, format_of, rewrite
 
 __all__ = [
     "Read",
     "Reading",
     "Rest",
+    "Rewritten",
     "Topic",
+    "format_of",
     "read_config",
     "read_config_map",
     "read_dra_config",
@@ -32,4 +35,5 @@ __all__ = [
     "remarked_config",
     "remarked_dra_config",
     "remarked_overlay",
+    "rewrite",
 ]
