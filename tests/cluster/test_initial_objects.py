@@ -96,8 +96,8 @@ def refused(text: str) -> list[str]:
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: PodSchedulingContext\n",
             (
-                "start.yaml:2: the cluster has no kind 'PodSchedulingContext'; "
-                "remove it; the scheduler allocates devices by itself"
+                "start.yaml:2: the cluster has no PodSchedulingContext of "
+                "'resource.k8s.io/v1alpha2'; run: dryrack convert -i start.yaml"
             ),
         ),
         (

@@ -91,11 +91,16 @@ def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:
     if options.extended_resources:
         steps.append(add_extended_resources)
     if options.publisher is not None:
-        from dryrack.hardware.config_formats import format_of, rewrite
+        from dryrack.cluster import load_catalogue
+        from dryrack.kubeletplugin import format_of, rewrite
 
-        target = options.publisher.value
         steps.append(
-            partial(convert_publishers, target=target, format_of=format_of, rewrite=rewrite)
+            partial(
+                convert_publishers,
+                target=options.publisher.value,
+                format_of=format_of,
+                rewrite=partial(rewrite, catalogue=load_catalogue),
+            )
         )
     if options.gangs is not None:
         target = options.gangs.value

@@ -35,14 +35,14 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
         missing = "apiVersion" if kind else "kind"
         return document.problem("", f"an object without {missing}", f"add {missing}")
     group = version.rpartition("/")[0]
-    if group == GROUP and (kind in KINDS_GONE or kind in CURRENT):
+    versions = [each.api_version for each in registry.all() if each.kind == kind]
+    if group == GROUP and (kind in KINDS_GONE or (kind in CURRENT and versions)):
         message = f"the cluster has no {kind} of {version!r}"
         place = "kind" if kind in KINDS_GONE else "apiVersion"
         fix = conversion_fix(document, upgrade([document])[0])
         if registry.by_kind(version, kind) is not None:
             fix += f"; or enable the version with --runtime-config {version}=true"
         return document.problem(place, message, fix)
-    versions = [each.api_version for each in registry.all() if each.kind == kind]
     fixes = [f"write apiVersion: {' or '.join(versions)}"] if versions else []
     if registry.by_kind(version, kind) is not None:
         fixes.append(f"enable the version with --runtime-config {version}=true")

@@ -70,12 +70,8 @@ def convert_versions(workspace: Workspace, target: str) -> None:
             raw = _from_v1alpha3(workspace, item, raw)
             version = V1BETA1
         if version == V1BETA1:
-            for path in misplaced({**raw, "apiVersion": V1BETA1}):
-                moved = "exactly" not in path and "basic" not in path
-                if moved:
-                    message = f"{render(path)}: v1beta1 has no such field, so a cluster ignores it"
-                    workspace.note(item, path, message, "the result does not contain it")
-            raw = to_v1({**raw, "apiVersion": V1BETA1})
+            raw = _without_v1_fields(workspace, item, {**raw, "apiVersion": V1BETA1})
+            raw = to_v1(raw)
         elif version == V1BETA2:
             raw = to_v1(raw)
         elif version == V1:
@@ -87,6 +83,21 @@ def convert_versions(workspace: Workspace, target: str) -> None:
         if target != "v1":
             raw = _downgrade(workspace, item, raw, f"{GROUP}/{target}")
         item.raw = raw
+
+
+def _without_v1_fields(workspace: Workspace, item: Item, raw: Raw) -> Raw:
+    """Return an object of v1beta1 in which fields stand where v1 has them, as v1beta1 has them."""
+    for path in misplaced(raw):
+        entry = get_at(raw, path[:-1])
+        value = get_at(raw, path)
+        rest = without(entry, str(path[-1]))
+        if path[-1] == "exactly":
+            new = {**rest, **(value if isinstance(value, dict) else {})}
+        else:
+            new = {**rest, "basic": {**(entry.get("basic") or {}), path[-1]: value}}
+        raw = with_value(raw, path[:-1], new)
+        workspace.note(item, path, f"{render(path)} is of v1 already, and stays")
+    return raw
 
 
 def _repair(workspace: Workspace, item: Item, raw: Raw) -> Raw:

@@ -95,14 +95,15 @@ def resource_of(name: str) -> Resource | None:
 
 def convert_to_claims(workspace: Workspace) -> None:
     """Replace the resources of device plugins by claims, in all pods and pod templates."""
-    taken = {
-        (each.namespace or "default", name_of(each.raw))
-        for each in workspace.of_kind("ResourceClaimTemplate")
-    }
+    taken: dict[str, set[str]] = {}
+    for each in workspace.of_kind("ResourceClaimTemplate"):
+        taken.setdefault(each.namespace or "default", set()).add(name_of(each.raw))
     for item in list(workspace.items):
-        paths = pod_paths(item)
-        for number, path in enumerate(paths):
-            _convert_pod(workspace, item, path, number if len(paths) > 1 else None, taken)
+        asking = [
+            (path, asks) for path in pod_paths(item) if (asks := _read_asks(workspace, item, path))
+        ]
+        for number, (path, asks) in enumerate(asking):
+            _convert_pod(workspace, item, path, asks, number if len(asking) > 1 else None, taken)
         if item.kind == "ResourceQuota" and item.group == "":
             _convert_quota(item)
         elif item.kind == "LimitRange" and item.group == "":
@@ -113,13 +114,12 @@ def _convert_pod(
     workspace: Workspace,
     item: Item,
     path: Path,
+    asks: list[_Ask],
     number: int | None,
-    taken: set[tuple[str, str]],
+    taken: dict[str, set[str]],
 ) -> None:
     raw = item.raw
-    asks = _read_asks(workspace, item, path)
-    if not asks or raw is None:
-        return
+    assert raw is not None, "an object that requests devices"
     nouns = {found.noun for ask in asks if (found := resource_of(ask.resource))}
     noun = nouns.pop() if len(nouns) == 1 else "devices"
     spec_path = (*path, "spec")
@@ -128,9 +128,9 @@ def _convert_pod(
     namespace = item.namespace or "default"
     base = name_of(raw) or text_at(raw, "metadata.generateName").rstrip("-") or item.kind.lower()
     suffix = noun if number is None else f"{number}-{noun}"
-    names = {name for space, name in taken if space == namespace}
+    names = taken.setdefault(namespace, set())
     template = _unused(f"{base}-{suffix}", names)
-    taken.add((namespace, template))
+    names.add(template)
     raw, selectors = _take_labels(workspace, item, path, {ask.resource for ask in asks})
     requests: dict[str, Raw] = {}
     of_ask: dict[_Ask, str] = {}

@@ -88,20 +88,27 @@ def _write(
     parts: list[str] = [mark]
     objects: list[Raw] = []
     end = 0
+    line = 0
+    is_empty = True
     for parsed in texts:
         items = by_tree.get(id(parsed.tree), [])
         objects += (each for item in items for each in (item.raw, *item.added) if each is not None)
         start, after = parsed.span
+        between = text[end:start]
+        line += text.count("\n", end, start)
+        if end and is_empty:
+            # All documents before this one are gone.
+            between = _without_divider(between)
         is_new = any(item.raw is not item.document.raw or item.added for item in items)
         if not is_new:
-            parts.append(text[end:after])
+            parts += [between, text[start:after]]
+            line += text.count("\n", start, after)
             end = after
+            is_empty = False
             continue
-        between = text[end:start]
         value, added = _new_value(parsed.value, items)
         source = text[start:after]
         source = source.replace("\r\n", "\n") if has_crlf else source
-        line = text.count("\n", 0, start)
         written = _write_document(name, source, line, parsed, value, workspace)
         if value is None:
             between = _without_divider(between)
@@ -110,8 +117,12 @@ def _write(
             written = written if not written or written.endswith("\n") else f"{written}\n"
             written += _print_like(source, each, head)
         parts += [between, written.replace("\n", "\r\n") if has_crlf else written]
+        is_empty = is_empty and not (between + written).strip()
+        line += text.count("\n", start, after)
         end = after
     parts.append(text[end:])
+    if not objects:
+        workspace.notes.append(Problem(name, 1, 1, "no object is left in this file", "delete it"))
     return ConvertedFile(name, before, "".join(parts), tuple(objects))
 
 

@@ -280,9 +280,12 @@ class _Editor:
         assert isinstance(inner, MappingNode), "an entry that contains entries"
         is_flow = bool(node.flow_style)
         dedent = 0 if inner.flow_style else inner.start_mark.column - node.start_mark.column
-        comment = entry.head.partition("#")[2].partition("\n")[0] or entry.tail.partition("#")[2]
+        first, _, below = entry.head.partition("\n")
+        comment = _COMMENT.search(first) or _COMMENT.search(entry.tail)
         if comment and not is_flow:
-            lead += " " * node.start_mark.column + f"#{comment}\n"
+            lead += " " * node.start_mark.column + f"{comment[1]}\n"
+        # The comments between the key and its first entry.
+        lead += _shifted_lines(below[: below.rfind("\n") + 1], -dedent)
         for each in self._entries(inner):
             if each.key in new:
                 inner_shift = shift - dedent
@@ -474,15 +477,14 @@ def _moves_down(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str
 
 def _moves_up(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Return the keys whose entries are in the object itself now."""
-    return {
-        key
-        for key, value in old.items()
-        if key not in new
-        and isinstance(value, dict)
-        and any(
-            inner in new and inner not in old and same(value[inner], new[inner]) for inner in value
-        )
-    }
+    moved = set()
+    for key, value in old.items():
+        if key in new or not isinstance(value, dict) or not value:
+            continue
+        inside = [inner for inner in value if inner in new and inner not in old]
+        if len(inside) == len(value) or any(same(value[each], new[each]) for each in inside):
+            moved.add(key)
+    return moved
 
 
 def _renames(old: Mapping[str, Any], new: Mapping[str, Any], moved: set[str]) -> dict[str, str]:

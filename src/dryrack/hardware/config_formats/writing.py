@@ -21,17 +21,17 @@ from dryrack.hardware.config_formats.document_readers import (
 from dryrack.hardware.config_formats.report import Topic
 from dryrack.hardware.inventory import EveryNode, PerDevice, SelectedNodes, ThisNode
 from dryrack.hardware.node_terms import EVERY_NODE, without_kwok_label
+from dryrack.kinds.core import NodeSelectorRequirement, NodeSelectorTerm
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.documents import Problem
 from dryrack.kinds.text.yaml_printing import print_block
 from dryrack.kinds.text.yaml_text import documents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dryrack.hardware.config_formats.report import Read
-    from dryrack.hardware.inventory import Assignment, Batch
-    from dryrack.kinds.core import NodeSelectorTerm
+    from dryrack.hardware.inventory import Batch, Overlay
     from dryrack.kinds.documents import Document
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
@@ -45,7 +45,11 @@ KARPENTER_NAME = "dra-kwok-configmap"
 KARPENTER_NAMESPACE = "karpenter"
 _KEY = "config.yaml"
 _PLAIN_TYPES = ("string", "bool", "int")
-_OVERLAY_FIELDS = frozenset({"weight", "requirements", "capacity", "resourceSlices"})
+_OVERLAY_FIELDS = frozenset({"weight", "requirements", "resourceSlices"})
+# Every node has this label; the API has no valid term that selects all nodes by a field.
+_NAMED = NodeSelectorTerm(
+    match_expressions=(NodeSelectorRequirement(key="kubernetes.io/hostname", operator="Exists"),)
+)
 _RENAMED = (Topic.ATTRIBUTE_NAME, Topic.DRIVER_NAME)
 
 
@@ -58,15 +62,20 @@ class Rewritten:
     problems: tuple[Problem, ...] = ()
 
 
+class DevicePool(NamedTuple):
+    """Devices for the nodes of the terms."""
+
+    name: str
+    terms: tuple[NodeSelectorTerm, ...]
+    batches: tuple[Batch, ...]
+
+
 @dataclass(slots=True)
-class _Writer:
-    """Writes the contents of one document."""
+class DeviceConfiguration:
+    """The contents of a document, and what a document of another format does not have of it."""
 
     document: Document
-    name: str
-    assignments: Sequence[Assignment]
-    weight: int = 0
-    capacity: Mapping[str, Any] = field(default_factory=dict)
+    pools: Sequence[DevicePool] = ()
     losses: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -92,50 +101,49 @@ def format_of(document: Document) -> str:
     return ""
 
 
-def rewrite(document: Document, target: str, content: str) -> Rewritten:
-    """Return a document of one of the formats in another; `content` is the text of its file."""
+def read_configuration(document: Document, content: str) -> DeviceConfiguration:
+    """Return the contents of a document; `content` is the text of its file."""
     source = format_of(document)
     read = _read(document, source, content)
     reading = read.to_reading()
+    whole = DeviceConfiguration(document, problems=list(reading.problems))
     if reading.problems:
-        return Rewritten(problems=reading.problems)
+        return whole
     overlay = reading.overlay
     assignments = (overlay.assignment,) if overlay is not None else reading.assignments
-    terms = [without_kwok_label(each.terms) for each in assignments]
-    writer = _Writer(document, document.name or KARPENTER_NAME, assignments)
-    writer.losses += (
+    terms = [
+        tuple(EVERY_NODE if term == _NAMED else term for term in without_kwok_label(each.terms))
+        for each in assignments
+    ]
+    whole.losses += (
         Problem(read.file, *read.place(each), each.message, each.fix)
         for each in read.report.remarks
         if each.topic in _RENAMED
     )
-    if any(each.terms != new for each, new in zip(assignments, terms, strict=True)):
+    if any(len(each.terms) != len(new) for each, new in zip(assignments, terms, strict=True)):
         message = "the label kwok.x-k8s.io/node is left out: the publisher serves only KWOK nodes"
-        writer.lose(read.within, message)
-    if overlay is not None:
-        writer.weight, writer.capacity = overlay.weight, overlay.capacity
-    pools = [
-        _Pool(names.label(each.origin.part or each.origin.name), new, each.batches)
+        whole.lose(read.within, message)
+    whole.pools = [
+        DevicePool(names.label(each.origin.part or each.origin.name), new, each.batches)
         for each, new in zip(assignments, terms, strict=True)
     ]
-    _note_other_fields(writer, source, target)
-    write = {
-        CONFIG_MAP: _write_config_map,
-        CONFIG_MAP_SHORT: _write_config_map,
-        NODE_OVERLAY: _write_overlays,
-        DRA_CONFIG: _write_dra_configs,
-    }[target]
-    made = write(writer, pools, is_short=target == CONFIG_MAP_SHORT)
-    if writer.problems:
-        return Rewritten(losses=tuple(writer.losses), problems=tuple(writer.problems))
-    return Rewritten(tuple(made), tuple(writer.losses))
+    _note_other_fields(whole, source, overlay)
+    return whole
 
 
-class _Pool(NamedTuple):
-    """Devices for the nodes of the terms."""
-
-    name: str
-    terms: tuple[NodeSelectorTerm, ...]
-    batches: tuple[Batch, ...]
+def write_configuration(whole: DeviceConfiguration, target: str) -> Rewritten:
+    """Return the documents of a format that publish the devices."""
+    if not whole.problems:
+        write = {
+            CONFIG_MAP: _write_config_map,
+            CONFIG_MAP_SHORT: _write_config_map,
+            NODE_OVERLAY: _write_overlays,
+            DRA_CONFIG: _write_dra_configs,
+        }[target]
+        made = write(whole, is_short=target == CONFIG_MAP_SHORT)
+        if not whole.problems:
+            return Rewritten(tuple(made), tuple(whole.losses))
+    return Rewritten(losses=tuple(whole.losses), problems=tuple(whole.problems))
 
 
 def _read(document: Document, source: str, content: str) -> Read:
@@ -166,26 +174,24 @@ def _is_short(text: str) -> bool:
     return False
 
 
-def _note_other_fields(writer: _Writer, source: str, target: str) -> None:
+def _note_other_fields(whole: DeviceConfiguration, source: str, overlay: Overlay | None) -> None:
     """Note what no other format than that of the document has."""
-    raw = writer.document.raw
-    if source == NODE_OVERLAY and target != NODE_OVERLAY:
-        if writer.weight:
+    raw = whole.document.raw
+    if overlay is not None:
+        if overlay.weight:
             message = "spec.weight is dropped: all matching configurations apply to a node"
-            writer.lose(("spec", "weight"), message)
-        if writer.capacity:
-            writer.lose(("spec", "capacity"), "spec.capacity is dropped")
-        spec = raw.get("spec")
-        for name in spec if isinstance(spec, dict) else ():
+            whole.lose(("spec", "weight"), message)
+        for name in raw.get("spec", {}):
             if name not in _OVERLAY_FIELDS:
-                writer.lose(("spec", name), f"spec.{name} is dropped")
+                whole.lose(("spec", name), f"spec.{name} is dropped")
     if source in (CONFIG_MAP, CONFIG_MAP_SHORT):
         for name in raw.get("data", {}):
             if name != find_config_key(raw):
-                writer.lose(("data", name), f"data[{name}] is dropped")
+                whole.lose(("data", name), f"data[{name}] is dropped")
 
 
-def _write_config_map(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool) -> list[Raw]:
+def _write_config_map(whole: DeviceConfiguration, *, is_short: bool) -> list[Raw]:
+    pools = whole.pools
     mappings = []
     taken: set[str] = set()
     for pool in pools:
@@ -198,7 +204,7 @@ def _write_config_map(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool
             taken.add(name)
             labels = _labels_of(pool.terms) if is_short else None
             nodes: Raw = (
-                {"nodeSelectorTerms": [to_builtins(term) for term in pool.terms]}
+                {"nodeSelectorTerms": _write_terms(pool.terms)}
                 if labels is None
                 else {"nodeSelector": {"matchLabels": labels}}
             )
@@ -207,21 +213,22 @@ def _write_config_map(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool
     driver = pools[0].batches[0].driver if pools and pools[0].batches else ""
     metadata: Raw = {"name": KARPENTER_NAME, "namespace": KARPENTER_NAMESPACE}
     key = _KEY
-    if writer.document.kind == "ConfigMap":
-        metadata = dict(writer.document.raw.get("metadata", metadata))
-        key = find_config_key(writer.document.raw) or _KEY
+    if whole.document.kind == "ConfigMap":
+        metadata = dict(whole.document.raw.get("metadata", metadata))
+        key = find_config_key(whole.document.raw) or _KEY
     text = print_block({"driver": driver, "mappings": mappings})
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}}]
 
 
-def _write_overlays(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool) -> list[Raw]:
+def _write_overlays(whole: DeviceConfiguration, *, is_short: bool) -> list[Raw]:
+    pools = whole.pools
     # Of several overlays only the heaviest applies to a node, so equal terms share one overlay.
-    by_terms: dict[str, list[_Pool]] = {}
+    by_terms: dict[str, list[DevicePool]] = {}
     for pool in pools:
         for term in pool.terms:
             if term.match_fields and term != EVERY_NODE:
                 message = "a NodeOverlay selects nodes by labels, not by fields"
-                writer.refuse(f"{pool.name}: {message}", "select them by a label")
+                whole.refuse(f"{pool.name}: {message}", "select them by a label")
             key = repr(term)
             by_terms.setdefault(key, []).append(pool._replace(terms=(term,)))
     merged = list(by_terms.values())
@@ -230,13 +237,17 @@ def _write_overlays(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool) 
             if not _are_disjoint(one[0].terms, other[0].terms):
                 message = f"a node that matches {one[0].name} and {other[0].name} gets only the"
                 message += " devices of one NodeOverlay, but of all ConfigMap mappings and pools"
-                writer.lose((), message)
+                whole.lose((), message)
     made: list[Raw] = []
     for group in merged:
-        name = group[0].name if len(merged) > 1 or len(pools) > 1 else names.label(writer.name)
+        name = (
+            group[0].name
+            if len(merged) > 1 or len(pools) > 1
+            else names.label(whole.document.name or KARPENTER_NAME)
+        )
         while any(each["metadata"]["name"] == name for each in made):
             name = f"{name}-{len(made)}"
-        spec: Raw = {"weight": writer.weight} if writer.weight else {}
+        spec: Raw = {}
         term = group[0].terms[0]
         if term != EVERY_NODE:
             spec["requirements"] = [to_builtins(each) for each in term.match_expressions]
@@ -260,15 +271,16 @@ def _write_overlays(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool) 
     return made
 
 
-def _write_dra_configs(writer: _Writer, pools: Sequence[_Pool], *, is_short: bool) -> list[Raw]:
+def _write_dra_configs(whole: DeviceConfiguration, *, is_short: bool) -> list[Raw]:
+    pools = whole.pools
     by_driver: dict[str, list[Raw]] = {}
-    published: list[tuple[_Pool, Batch]] = []
+    published: list[tuple[DevicePool, Batch]] = []
     for pool in pools:
         for batch in pool.batches:
             if not isinstance(batch.reach, ThisNode):
                 message = f"{pool.name}: the devices of a DRAConfig belong to one node"
                 fix = "keep the ConfigMap for devices that several nodes share"
-                writer.refuse(message, fix)
+                whole.refuse(message, fix)
             for other, earlier in published:
                 same = {each.name for each in earlier.devices} & {
                     each.name for each in batch.devices
@@ -280,10 +292,10 @@ def _write_dra_configs(writer: _Writer, pools: Sequence[_Pool], *, is_short: boo
                 ):
                     message = f"{other.name} and {pool.name} both have a device {min(same)}, and a"
                     message += " DRAConfig puts all devices of a driver and a node into one pool"
-                    writer.refuse(message, "rename one of the devices")
+                    whole.refuse(message, "rename one of the devices")
             if batch.pool:
                 message = f"{pool.name}: the pool is named after the driver, not {batch.pool!r}"
-                writer.lose((), message)
+                whole.lose((), message)
             published.append((pool, batch))
         for driver in dict.fromkeys(batch.driver for batch in pool.batches):
             slices = [
@@ -294,11 +306,11 @@ def _write_dra_configs(writer: _Writer, pools: Sequence[_Pool], *, is_short: boo
             by_driver.setdefault(driver, []).append(
                 {
                     "name": pool.name,
-                    "nodeSelectorTerms": [to_builtins(term) for term in pool.terms],
+                    "nodeSelectorTerms": _write_terms(pool.terms),
                     "resourceSlices": slices,
                 }
             )
-    name = names.label(writer.name)
+    name = names.label(whole.document.name or KARPENTER_NAME)
     return [
         {
             "apiVersion": "test.karpenter.sh/v1alpha1",
@@ -308,6 +320,10 @@ def _write_dra_configs(writer: _Writer, pools: Sequence[_Pool], *, is_short: boo
         }
         for driver, each in by_driver.items()
     ]
+
+
+def _write_terms(terms: Sequence[NodeSelectorTerm]) -> list[Raw]:
+    return [to_builtins(_NAMED if term == EVERY_NODE else term) for term in terms]
 
 
 def _slice(batch: Batch, *, is_short: bool, bare: bool = False) -> Raw:
