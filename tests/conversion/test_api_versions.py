@@ -147,7 +147,7 @@ _current = _requests.map(_claim) | _requests.map(_template) | _devices.map(_slic
 
 @given(st.data())
 def test_v1_survives_the_way_to_an_older_version_and_back(data: st.DataObject) -> None:
-    """In any layout; nothing is printed anew, and each comment stays."""
+    """In any layout; nothing is printed again, and each comment stays."""
     current = data.draw(_current)
     # The server adds an empty class, which no person writes.
     before = json.loads(

@@ -129,7 +129,7 @@ def test_one_change_changes_one_place(text: str, new: Any, result: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a: &x {b: 1}\nc: *x\n", "d: &x {b: 1}\na:\n  <<: *x\n"])
-def test_a_document_with_anchors_is_printed_anew(text: str) -> None:
+def test_a_document_with_anchors_is_printed_again(text: str) -> None:
     """The text of an anchor belongs to several places."""
     [old] = objects(text)
     edited = edit(text, old, {**old, "z": 1})

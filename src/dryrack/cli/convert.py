@@ -53,7 +53,7 @@ def run(options: ConvertOptions) -> bool:
         for each in result.files:
             _print_diff(each)
     elif options.in_place:
-        _write_all([each for each in result.files if each.after != each.before])
+        write_all([each for each in result.files if each.after != each.before])
     elif options.output is TextFormat.JSON:
         objects = [raw for each in result.files for raw in each.objects]
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
@@ -135,7 +135,7 @@ def _print_diff(file: ConvertedFile) -> None:
             sys.stdout.write("\n\\ No newline at end of file\n")
 
 
-def _write_all(files: Sequence[ConvertedFile]) -> None:
+def write_all(files: Sequence[ConvertedFile]) -> None:
     """Replace the files; if one of them cannot be written, none changes."""
     written: list[tuple[str, Path]] = []
     replaced: list[ConvertedFile] = []

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dryrack.conversion.classic import convert_classic
-from dryrack.conversion.workspace import Item, Workspace, get_at, with_value, without
+from dryrack.conversion.workspace import ManifestObject, Workspace, get_at, with_value, without
 from dryrack.kinds.convert import (
     EXACT_FIELDS,
     GROUP,
@@ -24,6 +24,7 @@ from dryrack.kinds.convert import (
     to_v1,
 )
 from dryrack.kinds.migrations import convert_command
+from dryrack.kinds.paths import get
 from dryrack.kinds.shape import render
 from dryrack.kinds.text.yaml_printing import print_flow
 
@@ -85,7 +86,7 @@ def convert_versions(workspace: Workspace, target: str) -> None:
         item.raw = raw
 
 
-def _without_v1_fields(workspace: Workspace, item: Item, raw: Raw) -> Raw:
+def _without_v1_fields(workspace: Workspace, item: ManifestObject, raw: Raw) -> Raw:
     """Return an object of v1beta1 in which fields stand where v1 has them, as v1beta1 has them."""
     for path in misplaced(raw):
         entry = get_at(raw, path[:-1])
@@ -94,13 +95,13 @@ def _without_v1_fields(workspace: Workspace, item: Item, raw: Raw) -> Raw:
         if path[-1] == "exactly":
             new = {**rest, **(value if isinstance(value, dict) else {})}
         else:
-            new = {**rest, "basic": {**(entry.get("basic") or {}), path[-1]: value}}
+            new = {**rest, "basic": {**get(entry, "basic", {}), path[-1]: value}}
         raw = with_value(raw, path[:-1], new)
         workspace.note(item, path, f"{render(path)} is of v1 already, and stays")
     return raw
 
 
-def _repair(workspace: Workspace, item: Item, raw: Raw) -> Raw:
+def _repair(workspace: Workspace, item: ManifestObject, raw: Raw) -> Raw:
     """Return an object of v1 in which fields stand where v1beta1 has them, as v1 has them."""
     path: Path = ("spec", "devices")
     if item.kind == "ResourceClaimTemplate":
@@ -134,7 +135,7 @@ def upgrade(sources: Iterable[Document]) -> list[Raw | None]:
 
     An object that cannot be converted is also None.
     """
-    workspace = Workspace([Item(each, each.raw) for each in sources])
+    workspace = Workspace([ManifestObject(each, each.raw) for each in sources])
     convert_versions(workspace, "v1")
     return [
         None if item.raw is None or item.raw is item.document.raw else item.raw
@@ -149,7 +150,7 @@ def conversion_fix(document: Document, converted: Raw | None) -> str:
     return f"{command}; or write {text}" if 0 < len(text) <= _SHOWN_MAX else command
 
 
-def _from_v1alpha3(workspace: Workspace, item: Item, raw: Raw) -> Raw:
+def _from_v1alpha3(workspace: Workspace, item: ManifestObject, raw: Raw) -> Raw:
     """Return an object of v1alpha3 in the form of v1beta1, with the apiVersion of v1alpha3."""
     if item.kind == "DeviceTaintRule":
         selector = get_at(raw, ("spec", "deviceSelector"))
@@ -190,7 +191,7 @@ def _with_amounts(device: Any) -> Any:
     return with_value(device, ("basic", "capacity"), amounts)
 
 
-def _downgrade(workspace: Workspace, item: Item, raw: Raw, api_version: str) -> Raw:
+def _downgrade(workspace: Workspace, item: ManifestObject, raw: Raw, api_version: str) -> Raw:
     """Return an object of v1 in an older version."""
     if item.kind == "DeviceTaintRule" and api_version == V1BETA1:
         message = f"{api_version} has no DeviceTaintRule"

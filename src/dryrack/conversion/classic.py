@@ -27,7 +27,7 @@ from dryrack.kinds.convert import GROUP, V1
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.conversion.workspace import Item, Workspace
+    from dryrack.conversion.workspace import ManifestObject, Workspace
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
 
@@ -64,7 +64,7 @@ def convert_classic(workspace: Workspace) -> None:
         for each in found
         if each.kind == "ResourceClass"
     }
-    used: list[Item] = []
+    used: list[ManifestObject] = []
     for item in found:
         assert item.raw is not None, "an object that is present"
         match item.kind:
@@ -97,7 +97,7 @@ def convert_classic(workspace: Workspace) -> None:
         item.raw = None
 
 
-def _convert_pods(item: Item) -> None:
+def _convert_pods(item: ManifestObject) -> None:
     """Move what is in `source` of each resource claim of a pod one level up."""
     for path in pod_paths(item):
         claims = get_at(item.raw, (*path, "spec", "resourceClaims"))
@@ -113,13 +113,13 @@ def _convert_pods(item: Item) -> None:
             item.raw = with_value(item.raw, (*path, "spec", "resourceClaims"), new)
 
 
-def _key_of(item: Item) -> _Key:
+def _key_of(item: ManifestObject) -> _Key:
     return _Key(item.group, item.kind, item.namespace or "default", item.document.name)
 
 
 def _find_parameters(
-    item: Item, path: Path, objects: dict[_Key, Item], namespace: str
-) -> Item | None:
+    item: ManifestObject, path: Path, objects: dict[_Key, ManifestObject], namespace: str
+) -> ManifestObject | None:
     """Return the object that a parametersRef names, if it is in the files."""
     ref = get_at(item.raw, path)
     kind = text_at(ref, "kind")
@@ -130,7 +130,11 @@ def _find_parameters(
 
 
 def _convert_class(
-    workspace: Workspace, item: Item, raw: Raw, objects: dict[_Key, Item], used: list[Item]
+    workspace: Workspace,
+    item: ManifestObject,
+    raw: Raw,
+    objects: dict[_Key, ManifestObject],
+    used: list[ManifestObject],
 ) -> Raw:
     driver = text_at(raw, "driverName")
     if not driver:
@@ -174,11 +178,11 @@ def _convert_class(
 
 def _convert_claim(
     workspace: Workspace,
-    item: Item,
+    item: ManifestObject,
     raw: Raw,
-    objects: dict[_Key, Item],
+    objects: dict[_Key, ManifestObject],
     drivers: dict[str, str],
-    used: list[Item],
+    used: list[ManifestObject],
 ) -> None:
     path: Path = ("spec", "spec") if item.kind == "ResourceClaimTemplate" else ("spec",)
     spec = get_at(raw, path)
@@ -232,7 +236,7 @@ def _convert_claim(
     item.raw = {**with_value(raw, path, new), "apiVersion": V1}
 
 
-def _note_missing(workspace: Workspace, item: Item, path: Path) -> None:
+def _note_missing(workspace: Workspace, item: ManifestObject, path: Path) -> None:
     ref = get_at(item.raw, path)
     what = f"{text_at(ref, 'kind')} {text_at(ref, 'name')!r}"
     message = f"parametersRef is dropped: {what} is not in the files"
@@ -250,7 +254,7 @@ def _request(name: str, class_name: str, selectors: Sequence[str] = (), count: i
 
 
 def _read_claim_parameters(
-    workspace: Workspace, found: Item, class_name: str, driver: str
+    workspace: Workspace, found: ManifestObject, class_name: str, driver: str
 ) -> tuple[list[Raw], list[Raw]]:
     """Return the requests and the configuration of a ResourceClaimParameters."""
     raw = found.raw or {}
@@ -336,7 +340,7 @@ def identifier(name: str) -> str:
     return _NO_IDENTIFIER.sub("_", name)
 
 
-def _convert_slice(workspace: Workspace, item: Item, raw: Raw) -> Raw:
+def _convert_slice(workspace: Workspace, item: ManifestObject, raw: Raw) -> Raw:
     node = text_at(raw, "nodeName")
     driver = text_at(raw, "driverName")
     devices = [
@@ -351,7 +355,7 @@ def _convert_slice(workspace: Workspace, item: Item, raw: Raw) -> Raw:
     return {**kept, "apiVersion": V1, "spec": spec}
 
 
-def _device(workspace: Workspace, item: Item, path: Path, instance: Raw) -> Raw:
+def _device(workspace: Workspace, item: ManifestObject, path: Path, instance: Raw) -> Raw:
     attributes: Raw = {}
     capacity: Raw = {}
     for index, each in enumerate(dicts(instance.get("attributes"))):

@@ -22,11 +22,12 @@ from dryrack.conversion.workspace import (
     without,
 )
 from dryrack.kinds.convert import V1
+from dryrack.kinds.paths import get
 from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.kinds.shape import render
 
 if TYPE_CHECKING:
-    from dryrack.conversion.workspace import Item, Workspace
+    from dryrack.conversion.workspace import ManifestObject, Workspace
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
 
@@ -39,7 +40,7 @@ _NAME_LENGTH_MAX = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class PluginResource:
     """A resource of a device plugin: the class, the driver and the name of its devices."""
 
     device_class: str
@@ -51,29 +52,29 @@ class Resource:
     note: str = ""
 
 
-_SHARED = Resource(
+_SHARED = PluginResource(
     _NVIDIA,
     _NVIDIA,
     "gpus",
     note="a shared device becomes a whole one: configure time slicing or consumable capacity",
 )
 _RESOURCES = {
-    "nvidia.com/gpu": Resource(_NVIDIA, _NVIDIA, "gpus"),
+    "nvidia.com/gpu": PluginResource(_NVIDIA, _NVIDIA, "gpus"),
     "nvidia.com/gpu.shared": _SHARED,
-    "amd.com/gpu": Resource("gpu.amd.com", "gpu.amd.com", "gpus"),
-    "gpu.intel.com/i915": Resource("gpu.intel.com", "gpu.intel.com", "gpus"),
-    "gpu.intel.com/xe": Resource("gpu.intel.com", "gpu.intel.com", "gpus"),
-    "habana.ai/gaudi": Resource("gaudi.intel.com", "gaudi.intel.com", "gaudis"),
-    "google.com/tpu": Resource("tpu.google.com", "tpu.google.com", "tpus"),
-    "aws.amazon.com/neuron": Resource("neuron.aws.com", "neuron.aws.com", "neurons"),
-    "aws.amazon.com/neurondevice": Resource("neuron.aws.com", "neuron.aws.com", "neurons"),
+    "amd.com/gpu": PluginResource("gpu.amd.com", "gpu.amd.com", "gpus"),
+    "gpu.intel.com/i915": PluginResource("gpu.intel.com", "gpu.intel.com", "gpus"),
+    "gpu.intel.com/xe": PluginResource("gpu.intel.com", "gpu.intel.com", "gpus"),
+    "habana.ai/gaudi": PluginResource("gaudi.intel.com", "gaudi.intel.com", "gaudis"),
+    "google.com/tpu": PluginResource("tpu.google.com", "tpu.google.com", "tpus"),
+    "aws.amazon.com/neuron": PluginResource("neuron.aws.com", "neuron.aws.com", "neurons"),
+    "aws.amazon.com/neurondevice": PluginResource("neuron.aws.com", "neuron.aws.com", "neurons"),
 }
 # What the classes of the drivers select, beside their driver.
 _TYPES = {_NVIDIA: "gpu", "mig.nvidia.com": "mig"}
 
 
 class _Ask(NamedTuple):
-    """What one container requests of one resource."""
+    """A request of one container for one resource."""
 
     path: Path
     container: str
@@ -83,13 +84,13 @@ class _Ask(NamedTuple):
     ends_early: bool
 
 
-def resource_of(name: str) -> Resource | None:
+def resource_of(name: str) -> PluginResource | None:
     """Return what a resource of a device plugin is; None if it is of none that is known."""
     if name.startswith(_MIG):
         # A label value cannot contain `+`, which profiles with media engines have.
         profile = name.removeprefix(_MIG).replace(".me", "+me")
         selector = f'device.attributes["{_NVIDIA}"].profile == "{profile}"'
-        return Resource("mig.nvidia.com", _NVIDIA, "migs", selector)
+        return PluginResource("mig.nvidia.com", _NVIDIA, "migs", selector)
     return _RESOURCES.get(name)
 
 
@@ -112,7 +113,7 @@ def convert_to_claims(workspace: Workspace) -> None:
 
 def _convert_pod(
     workspace: Workspace,
-    item: Item,
+    item: ManifestObject,
     path: Path,
     asks: list[_Ask],
     number: int | None,
@@ -124,12 +125,12 @@ def _convert_pod(
     noun = nouns.pop() if len(nouns) == 1 else "devices"
     spec_path = (*path, "spec")
     claims = get_at(raw, (*spec_path, "resourceClaims")) or []
-    claim = _unused(noun, {text_at(each, "name") for each in dicts(claims)})
+    claim = _make_unique(noun, {text_at(each, "name") for each in dicts(claims)})
     namespace = item.namespace or "default"
     base = name_of(raw) or text_at(raw, "metadata.generateName").rstrip("-") or item.kind.lower()
     suffix = noun if number is None else f"{number}-{noun}"
     names = taken.setdefault(namespace, set())
-    template = _unused(f"{base}-{suffix}", names)
+    template = _make_unique(f"{base}-{suffix}", names)
     names.add(template)
     raw, selectors = _take_labels(workspace, item, path, {ask.resource for ask in asks})
     requests: dict[str, Raw] = {}
@@ -164,7 +165,7 @@ def _convert_pod(
     )
 
 
-def _read_asks(workspace: Workspace, item: Item, path: Path) -> list[_Ask]:
+def _read_asks(workspace: Workspace, item: ManifestObject, path: Path) -> list[_Ask]:
     """Return what the containers of a pod request of device plugins."""
     asks = []
     for field in ("containers", "initContainers"):
@@ -223,7 +224,7 @@ def _find_request(
     name = noun if is_alone and len(own) == 1 else ask.container
     if len(own) > 1:
         name = f"{ask.container}-{resource.noun}"
-    name = _unused(name[:_NAME_LENGTH_MAX] or noun, set(requests))
+    name = _make_unique(name[:_NAME_LENGTH_MAX] or noun, set(requests))
     exactly: Raw = {"deviceClassName": resource.device_class}
     of_labels = selectors.get(resource.driver, ())
     if resource.selector:
@@ -249,7 +250,7 @@ def _without_resources(raw: Raw, path: Path, names: set[str]) -> Raw:
 
 
 def _take_labels(
-    workspace: Workspace, item: Item, path: Path, resources: set[str]
+    workspace: Workspace, item: ManifestObject, path: Path, resources: set[str]
 ) -> tuple[Raw, dict[str, list[str]]]:
     """Return the object without GPU labels in its node selectors, and selectors by driver."""
     raw = item.raw
@@ -291,7 +292,7 @@ def _take_labels(
         left = []
         for number, each in enumerate(expressions):
             where = (*required, index, "matchExpressions", number)
-            values = [str(value) for value in each.get("values") or []]
+            values = [str(value) for value in get(each, "values", ())]
             read = (text_at(each, "key"), text_at(each, "operator"), values)
             if not _take(workspace, item, where, read, drivers, selectors, has_whole=has_whole):
                 left.append(each)
@@ -305,7 +306,7 @@ def _take_labels(
 
 def _take(
     workspace: Workspace,
-    item: Item,
+    item: ManifestObject,
     where: Path,
     requirement: tuple[str, str, list[str]],
     drivers: set[str],
@@ -341,7 +342,7 @@ def _with_or_without(raw: Raw, path: Path, value: Any) -> Raw:
     return _with_or_without(raw, path[:-1], {})
 
 
-def _convert_quota(item: Item) -> None:
+def _convert_quota(item: ManifestObject) -> None:
     """Limit the devices of the class instead of the resource."""
     hard = get_at(item.raw, ("spec", "hard"))
     new: Raw = {}
@@ -352,7 +353,7 @@ def _convert_quota(item: Item) -> None:
         item.raw = with_value(item.raw, ("spec", "hard"), new)
 
 
-def _note_limits(workspace: Workspace, item: Item) -> None:
+def _note_limits(workspace: Workspace, item: ManifestObject) -> None:
     for index, each in enumerate(dicts(get_at(item.raw, ("spec", "limits")))):
         for part, values in each.items():
             for name in values if isinstance(values, dict) else ():
@@ -380,7 +381,7 @@ def add_extended_resources(workspace: Workspace) -> None:
                     workspace.note(item, where, f"{ask.resource}: {resource.note}")
 
 
-def _class_of(name: str, resource: Resource) -> Raw:
+def _class_of(name: str, resource: PluginResource) -> Raw:
     """Return the DeviceClass that provides a resource."""
     tests = [f'device.driver == "{resource.driver}"']
     if resource.device_class in _TYPES:
@@ -407,7 +408,7 @@ def _class_of(name: str, resource: Resource) -> Raw:
     }
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _make_unique(name: str, taken: set[str]) -> str:
     """Return the name, or the name with the first number that makes it unique."""
     number = 2
     unique = name

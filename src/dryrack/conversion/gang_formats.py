@@ -25,7 +25,7 @@ from dryrack.kinds.shape import render
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dryrack.conversion.workspace import Item, Workspace
+    from dryrack.conversion.workspace import ManifestObject, Workspace
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
 
@@ -81,7 +81,7 @@ _KNOWN = frozenset({"minMember", "schedulingPolicy", "priorityClassName"})
 class _Member(NamedTuple):
     """A pod, or a pod template, of a gang."""
 
-    item: Item
+    item: ManifestObject
     path: Path
 
 
@@ -93,7 +93,7 @@ class _Gang:
     namespace: str
     name: str
     members: list[_Member] = field(default_factory=list)
-    definition: Item | None = None
+    definition: ManifestObject | None = None
     # None if nothing in the files states it.
     min_count: int | None = None
     priority_class: str = ""
@@ -176,7 +176,9 @@ def _read_gangs(workspace: Workspace) -> list[_Gang]:
     return list(gangs.values())
 
 
-def _read_minimum(workspace: Workspace, item: Item, path: Path, place: _Place) -> int | None:
+def _read_minimum(
+    workspace: Workspace, item: ManifestObject, path: Path, place: _Place
+) -> int | None:
     """Return the minimum that a pod states; None if it states none, or is in no gang."""
     at = (*path, *(place.minimum_path or _VOLCANO_MINIMUM))
     text = get_at(item.raw, at)

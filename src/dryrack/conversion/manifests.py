@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dryrack.conversion.text_edits import edit, same
-from dryrack.conversion.workspace import Item, Workspace
+from dryrack.conversion.workspace import ManifestObject, Workspace
 from dryrack.kinds.documents import Problem, Reading, read
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.yaml_printing import print_block
 
 if TYPE_CHECKING:
@@ -49,13 +50,13 @@ def convert_manifests(
 ) -> Conversion:
     """Convert the objects of files by the steps, in their order."""
     readings: list[tuple[str, bytes, Reading]] = []
-    items: list[Item] = []
+    items: list[ManifestObject] = []
     problems: list[Problem] = []
     for name, data in sources:
         reading = read(data, name)
         readings.append((name, data, reading))
         problems += reading.problems
-        items += (Item(each, each.raw) for each in reading.documents)
+        items += (ManifestObject(each, each.raw) for each in reading.documents)
     if problems:
         return Conversion((), problems=tuple(problems))
     workspace = Workspace(items, {name: data.decode("utf-8-sig") for name, data, _ in readings})
@@ -63,13 +64,13 @@ def convert_manifests(
         step(workspace)
     if workspace.problems:
         return Conversion((), tuple(workspace.notes), tuple(workspace.problems))
-    by_tree: dict[int, list[Item]] = {}
+    by_tree: dict[int, list[ManifestObject]] = {}
     for item in items:
         by_tree.setdefault(id(item.document.tree), []).append(item)
     files = tuple(
         _write(name, data, reading.texts, by_tree, workspace) for name, data, reading in readings
     )
-    notes = sorted(workspace.notes, key=lambda each: (each.file, each.line, each.column))
+    notes = sorted(workspace.notes, key=lambda each: (each.file, each.line))
     return Conversion(files, tuple(notes))
 
 
@@ -77,7 +78,7 @@ def _write(
     name: str,
     data: bytes,
     texts: Sequence[Parsed],
-    by_tree: dict[int, list[Item]],
+    by_tree: dict[int, list[ManifestObject]],
     workspace: Workspace,
 ) -> ConvertedFile:
     """Return the new text of a file."""
@@ -155,10 +156,10 @@ def _write_document(
         at = line + lost.line + 1
         message = f"the comment {lost.comment!r} is dropped with its line"
         if edited.reprinted:
-            message = f"the document is printed anew without comments: {edited.reprinted}"
+            message = f"the document loses its comments: {edited.reprinted}"
         workspace.notes.append(Problem(name, at, 1, message))
     if edited.reprinted and not edited.lost:
-        message = f"the document is printed anew in another layout: {edited.reprinted}"
+        message = f"the document loses its layout: {edited.reprinted}"
         workspace.notes.append(Problem(name, line + 1, 1, message))
     return edited.text
 
@@ -179,7 +180,7 @@ def _json_indent(source: str) -> int | None:
     return max(len(rest) - len(rest.lstrip(" ")), 1) if found else None
 
 
-def _new_value(value: Any, items: Sequence[Item]) -> tuple[Any, list[Raw]]:
+def _new_value(value: Any, items: Sequence[ManifestObject]) -> tuple[Any, list[Raw]]:
     """Return the new value of a document, and the documents to add after it."""
     if len(items) == 1 and not items[0].document.within:
         return items[0].raw, items[0].added
@@ -187,11 +188,11 @@ def _new_value(value: Any, items: Sequence[Item]) -> tuple[Any, list[Raw]]:
     return _new_list(value, (), of_paths), []
 
 
-def _new_list(value: Raw, path: Path, items: dict[Path, Item]) -> Raw:
+def _new_list(value: Raw, path: Path, items: dict[Path, ManifestObject]) -> Raw:
     """Return a list with the new values of its items."""
     new: list[Any] = []
     versions: set[Any] = set()
-    for index, each in enumerate(value.get("items") or ()):
+    for index, each in enumerate(get(value, "items", ())):
         at = (*path, "items", index)
         item = items.get(at)
         if item is None:

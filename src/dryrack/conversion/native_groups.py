@@ -18,9 +18,10 @@ from dryrack.conversion.workspace import (
     with_value,
     without,
 )
+from dryrack.kinds.paths import metadata_of
 
 if TYPE_CHECKING:
-    from dryrack.conversion.workspace import Item, Workspace
+    from dryrack.conversion.workspace import ManifestObject, Workspace
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.shape import Path
 
@@ -71,7 +72,7 @@ def split_workload(workspace: Workspace, release: str) -> None:
 
 
 def _replace_workload(
-    workspace: Workspace, item: Item, names: dict[str, Raw], release: str
+    workspace: Workspace, item: ManifestObject, names: dict[str, Raw], release: str
 ) -> None:
     raw = item.raw
     assert raw is not None, "a Workload that is present"
@@ -91,7 +92,7 @@ def _replace_workload(
             **without(raw, "status"),
             "apiVersion": NATIVE_VERSIONS[release],
             "kind": "PodGroup",
-            "metadata": {**(raw.get("metadata") or {}), "name": name},
+            "metadata": {**metadata_of(raw), "name": name},
             "spec": {"schedulingPolicy": policies.get(each["group"]) or {"basic": {}}},
         }
         for name, each in names.items()
@@ -118,7 +119,9 @@ def convert_native_version(workspace: Workspace, release: str) -> None:
         item.raw = {**without(raw, "status"), "apiVersion": target}
 
 
-def _convert_spec(workspace: Workspace, item: Item, spec: Raw, path: Path, target: str) -> Raw:
+def _convert_spec(
+    workspace: Workspace, item: ManifestObject, spec: Raw, path: Path, target: str
+) -> Raw:
     """Return the spec of a PodGroup, a Workload, or a template in it, in another version."""
     is_later = target in _LATER
     new: Raw = {}

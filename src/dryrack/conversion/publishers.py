@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 
-class Rewritten(Protocol):
+class PublisherDocuments(Protocol):
     """The documents of the new format, the fields that they do not have, and why there are none."""
 
     @property
@@ -34,7 +34,7 @@ def convert_publishers(
     workspace: Workspace,
     target: str,
     format_of: Callable[[Document], str],
-    rewrite: Callable[[Document, str, str], Rewritten],
+    rewrite: Callable[[Document, str, str], PublisherDocuments],
 ) -> None:
     """Convert all documents with device configuration to the target format."""
     for item in workspace.items:

@@ -8,7 +8,7 @@ in place; entries move under a new key (`count` under `exactly`); entries move o
 above it and at its end.
 
 `edit` reads its own result again. If that is not the new value, or if the document has anchors or
-merge keys, whose text belongs to several places, the document is printed anew.
+merge keys, whose text belongs to several places, the document is printed again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Edited:
 
     text: str
     lost: tuple[Lost, ...] = ()
-    # Why the whole document was printed anew; empty if it was not.
+    # Why the whole document was printed again; empty if it was not.
     reprinted: str = ""
 
 
@@ -65,7 +65,7 @@ def edit(text: str, old: Any, new: Any) -> Edited:
         return _reprint(text, root, new, str(error))
     found = list(documents(edited))
     if len(found) != 1 or not isinstance(found[0], Parsed) or not same(found[0].value, new):
-        return _reprint(text, root, new, "its layout cannot be kept")
+        return _reprint(text, root, new, "the result has another structure")
     return Edited(edited, tuple(editor.lost))
 
 

@@ -35,7 +35,7 @@ _POD_PATHS: dict[str, Path] = {
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class ManifestObject:
     """An object of a file, its new value, and the objects to add after it."""
 
     document: Document
@@ -63,7 +63,7 @@ class Item:
 class Workspace:
     """All objects of a conversion, and what to tell the user."""
 
-    items: list[Item]
+    items: list[ManifestObject]
     # The text of each file.
     texts: dict[str, str] = field(default_factory=dict)
     # What the result does not contain, or what a person has to check.
@@ -71,18 +71,18 @@ class Workspace:
     # Why an object cannot be converted; nothing is written then.
     problems: list[Problem] = field(default_factory=list)
 
-    def note(self, item: Item, path: Path, message: str, fix: str = "") -> None:
+    def note(self, item: ManifestObject, path: Path, message: str, fix: str = "") -> None:
         self.notes.append(item.document.problem(path, message, fix))
 
-    def refuse(self, item: Item, path: Path, message: str, fix: str = "") -> None:
+    def refuse(self, item: ManifestObject, path: Path, message: str, fix: str = "") -> None:
         self.problems.append(item.document.problem(path, message, fix))
 
-    def of_kind(self, *kinds: str) -> Iterator[Item]:
+    def of_kind(self, *kinds: str) -> Iterator[ManifestObject]:
         """Yield the present objects of these kinds."""
         yield from (each for each in self.items if each.raw is not None and each.kind in kinds)
 
 
-def pod_paths(item: Item) -> tuple[Path, ...]:
+def pod_paths(item: ManifestObject) -> tuple[Path, ...]:
     """Return the paths of the pod, or of the pod templates, in an object; each has a `spec`."""
     if item.raw is None:
         return ()

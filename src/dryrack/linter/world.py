@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from dryrack.conversion import upgrade
 from dryrack.hardware.config_formats import remarked_config, remarked_dra_config, remarked_overlay
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
@@ -209,6 +208,9 @@ class World:
     @cached_property
     def upgraded(self) -> Mapping[int, Raw]:
         """Objects of older versions of resource.k8s.io in v1, by the id of their document."""
+        # Most files have none.
+        from dryrack.conversion import upgrade
+
         converted = zip(self.documents, upgrade(self.documents), strict=True)
         return {id(document): raw for document, raw in converted if raw is not None}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from dryrack.conversion import conversion_fix
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2
@@ -126,7 +125,7 @@ def kind_unknown(world: World) -> Iterator[Problem]:
             fix = found.fix or "correct the value"
             is_old = document.api_version.startswith(f"{GROUP}/")
             if is_old and (document.kind in CURRENT or document.kind in KINDS_GONE):
-                fix = conversion_fix(document, world.upgraded.get(id(document)))
+                fix = _conversion(world, document)
             yield Problem(Entry(document, None), found.path, found.message, fix)
 
 
@@ -161,8 +160,14 @@ def api_version_old(world: World) -> Iterator[Problem]:
                 Entry(document, None),
                 ("apiVersion",),
                 f"clusters do not serve {document.api_version} by default",
-                conversion_fix(document, world.upgraded.get(id(document))),
+                _conversion(world, document),
             )
+
+
+def _conversion(world: World, document: Document) -> str:
+    from dryrack.conversion import conversion_fix
+
+    return conversion_fix(document, world.upgraded.get(id(document)))
 
 
 @RULES.rule(
