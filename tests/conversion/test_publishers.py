@@ -83,7 +83,7 @@ def configurations(draw: st.DrawFn) -> str:
     )
 
 
-def _to(target: str) -> partial[None]:
+def to_publisher(target: str) -> partial[None]:
     return partial(convert_publishers, target=target, format_of=format_of, rewrite=REWRITE)
 
 
@@ -122,9 +122,9 @@ def test_all_formats_publish_the_same_devices(text: str, order: list[str]) -> No
     """On the way through all formats, and back."""
     expected = published(text)
     for target in (*order, "configmap"):
-        text = convert(text, _to(target))
+        text = convert(text, to_publisher(target))
         assert published(text) == expected
-        assert convert(text, _to(target)) == text
+        assert convert(text, to_publisher(target)) == text
         found = lint([("a.yaml", text.encode())], lambda *_: ())
         assert [each for each in found if each.severity is Severity.ERROR] == []
 
@@ -135,17 +135,17 @@ def test_written_by_hand_in_one_format_it_is_the_same_in_all(name: str, target: 
     """Karpenter's examples; a DRAConfig has no devices of the whole cluster."""
     text = (SEEDS / name).read_text()
     if (name, target) == (CLUSTER_WIDE, "draconfig"):
-        [*_, problem] = notes(text, _to(target))
+        [*_, problem] = notes(text, to_publisher(target))
         assert "the devices of a DRAConfig belong to one node" in problem
         return
-    assert published(convert(text, _to(target))) == published(text)
+    assert published(convert(text, to_publisher(target))) == published(text)
 
 
 def test_counts_are_written_where_a_format_has_them() -> None:
     """Devices that differ only in their numbers are one entry."""
     text = (SEEDS / "config-count.yaml").read_text()
-    there = convert(text, _to("draconfig"))
-    back = convert(there, _to("configmap-short"))
+    there = convert(text, to_publisher("draconfig"))
+    back = convert(there, to_publisher("configmap-short"))
 
     assert there.count("name: nvidia-h100-") == 8
     assert "count: 8" in back
@@ -154,7 +154,7 @@ def test_counts_are_written_where_a_format_has_them() -> None:
 
 def test_what_another_format_has_no_place_for_is_told() -> None:
     """With the line of each field, also inside of a text."""
-    found = notes((SEEDS / "overlay-h100.yaml").read_text(), _to("configmap"))
+    found = notes((SEEDS / "overlay-h100.yaml").read_text(), to_publisher("configmap"))
 
     assert [each for each in found if "dropped" in each] == [
         "a.yaml:6: spec.weight is dropped: all matching configurations apply to a node",
@@ -183,11 +183,11 @@ def test_device_kinds_list_their_devices(target: str) -> None:
     """Without what differs between nodes; on the way back, the kinds are found again."""
     # A DRAConfig has one driver, and the instance type has several.
     text = NODE_DEVICES.partition("- kind: catalogue")[0] if target == "draconfig" else NODE_DEVICES
-    listed = convert(text, _to(target))
-    back = objects(convert(listed, _to("nodedevices")))
+    listed = convert(text, to_publisher(target))
+    back = objects(convert(listed, to_publisher("nodedevices")))
 
     assert "uuid" not in listed
-    assert any("uuid: left out" in each for each in notes(text, _to(target)))
+    assert any("uuid: left out" in each for each in notes(text, to_publisher(target)))
     kinds = [entry for document in back for entry in document["devices"]]
     assert sorted(kinds, key=str) == sorted(objects(text)[0]["devices"], key=str)
     assert "NodeDevices" in {each["kind"] for each in back}
@@ -195,7 +195,7 @@ def test_device_kinds_list_their_devices(target: str) -> None:
 
 def test_devices_of_no_kind_are_refused() -> None:
     """NodeDevices name device kinds."""
-    [*_, problem] = notes((SEEDS / "config-gpu.yaml").read_text(), _to("nodedevices"))
+    [*_, problem] = notes((SEEDS / "config-gpu.yaml").read_text(), to_publisher("nodedevices"))
 
     assert "gpu-t4-mapping: no device kind defines these devices" in problem
 
@@ -214,7 +214,7 @@ def test_devices_of_two_pools_with_one_name_are_refused(first: str, second: str)
         + mapping.format(first)
         + mapping.format(second)
     )
-    [*_, problem] = notes(text, _to("draconfig"))
+    [*_, problem] = notes(text, to_publisher("draconfig"))
 
     assert f"{first} and {second} both have a device gpu-0" in problem
-    assert len(objects(convert(text, _to("nodeoverlay")))) == 1
+    assert len(objects(convert(text, to_publisher("nodeoverlay")))) == 1

@@ -85,7 +85,7 @@ def _check_usage(options: ConvertOptions) -> None:
 
 def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:
     """Return the steps of the conversion that the options ask for."""
-    steps: list[Callable[[Workspace], None]] = [partial(convert_versions, target=options.to.value)]
+    steps: list[Callable[[Workspace], None]] = []
     if options.claims:
         steps.append(convert_to_claims)
     if options.extended_resources:
@@ -109,7 +109,8 @@ def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:
             steps.append(partial(note_scheduler_names, target=target))
     if options.scheduler_name:
         steps.append(partial(set_scheduler_name, name=options.scheduler_name))
-    return steps
+    # The last step: other steps add objects of v1.
+    return [*steps, partial(convert_versions, target=options.to.value)]
 
 
 def _print_files(files: Sequence[ConvertedFile]) -> None:

@@ -62,6 +62,8 @@ def convert_versions(workspace: Workspace, target: str) -> None:
         raw = item.raw
         if raw is None or item.group != GROUP or item.kind not in _CURRENT_KINDS:
             continue
+        if item.api_version == f"{GROUP}/{target}" != V1:
+            continue
         if not isinstance(raw.get("spec", {}), dict):
             workspace.refuse(item, ("spec",), "spec: expected an object", "correct it")
             continue
@@ -84,6 +86,13 @@ def convert_versions(workspace: Workspace, target: str) -> None:
         if target != "v1":
             raw = _downgrade(workspace, item, raw, f"{GROUP}/{target}")
         item.raw = raw
+    if target != "v1":
+        for item in workspace.items:
+            # What other steps added is in v1.
+            item.added = [
+                from_v1(each, f"{GROUP}/{target}") if each.get("apiVersion") == V1 else each
+                for each in item.added
+            ]
 
 
 def _without_v1_fields(workspace: Workspace, item: ManifestObject, raw: Raw) -> Raw:

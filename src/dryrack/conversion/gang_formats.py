@@ -140,7 +140,7 @@ def note_scheduler_names(workspace: Workspace, target: str) -> None:
                 get_at(item.raw, (*path, *place.name_path)) is not None
                 for place in _FORMATS[target]
             )
-            if in_gang and name in others:
+            if in_gang and isinstance(name, str) and name in others:
                 message = f"{render(at)} stays {name!r}, which may not read these gangs"
                 workspace.note(item, at, message, "set another one with --scheduler-name")
 
@@ -215,6 +215,9 @@ def _read_definition(workspace: Workspace, gang: _Gang, raw: Raw) -> None:
 
 
 def _refuse_unknown(workspace: Workspace, gang: _Gang) -> None:
+    if not gang.members:
+        # The problem of its definition is known.
+        return
     member = gang.members[0]
     at = (*member.path, *_FORMATS[gang.format][0].name_path)
     message = f"PodGroup {gang.name!r}, which states the minimum of the gang, is not in the files"

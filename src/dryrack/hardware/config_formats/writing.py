@@ -24,6 +24,7 @@ from dryrack.hardware.node_terms import EVERY_NODE, without_kwok_label
 from dryrack.kinds.core import NodeSelectorRequirement, NodeSelectorTerm
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.documents import Problem
+from dryrack.kinds.paths import get
 from dryrack.kinds.text.yaml_printing import print_block
 from dryrack.kinds.text.yaml_text import documents
 
@@ -214,7 +215,7 @@ def _write_config_map(whole: DeviceConfiguration, *, is_short: bool) -> list[Raw
     metadata: Raw = {"name": KARPENTER_NAME, "namespace": KARPENTER_NAMESPACE}
     key = _KEY
     if whole.document.kind == "ConfigMap":
-        metadata = dict(whole.document.raw.get("metadata", metadata))
+        metadata = get(whole.document.raw, "metadata", metadata)
         key = find_config_key(whole.document.raw) or _KEY
     text = print_block({"driver": driver, "mappings": mappings})
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}}]
