@@ -101,6 +101,18 @@ def refused(text: str) -> list[str]:
             ),
         ),
         (
+            (
+                "apiVersion: resource.k8s.io/v1alpha3\nkind: ResourceClaim\nmetadata: {name: c}\n"
+                "spec: {devices: {requests: [{name: a, deviceClassName: b}]}}\n"
+            ),
+            (
+                "start.yaml:1: the cluster has no ResourceClaim of 'resource.k8s.io/v1alpha3'; run:"
+                " dryrack convert -i start.yaml; or write {apiVersion: resource.k8s.io/v1, kind:"
+                " ResourceClaim, metadata: {name: c}, spec: {devices: {requests: [{name: a,"
+                " exactly: {deviceClassName: b}}]}}}"
+            ),
+        ),
+        (
             f"{DEFINITION}  sise: 1\n",
             "start.yaml:23: Widget one has no field 'sise' at this place; did you mean 'size'?",
         ),

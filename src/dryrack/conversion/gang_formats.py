@@ -102,6 +102,10 @@ class _Gang:
 def convert_gangs(workspace: Workspace, target: str, release: str) -> None:
     """Convert all gangs to a format; `release` decides about the version of native groups."""
     split_workload(workspace, release)
+    for item in workspace.of_kind("Job"):
+        if item.group == "batch.volcano.sh":
+            message = "a Job of Volcano stays: its controller makes the gang"
+            workspace.note(item, ("kind",), message, "write a Job of batch/v1 with a gang")
     gangs = _read_gangs(workspace)
     for gang in gangs:
         if gang.format == target:
