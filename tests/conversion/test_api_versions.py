@@ -272,6 +272,29 @@ def test_fields_of_v1beta1_in_an_object_of_v1_are_moved() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "release", "result"),
+    [
+        ("v1alpha3", "1.36", "v1beta2"),
+        ("v1alpha3", "1.37", "v1"),
+        ("v1beta2", "1.36", "v1beta2"),
+        ("v1beta2", "1.37", "v1"),
+        ("v1", "1.36", "v1"),
+    ],
+)
+def test_taint_rules_get_the_version_of_the_release(
+    version: str, release: str, result: str
+) -> None:
+    """Kubernetes 1.36 has no DeviceTaintRule in v1."""
+    text = (
+        "apiVersion: resource.k8s.io/{}\nkind: DeviceTaintRule\nmetadata: {{name: r}}\n"
+        "spec: {{deviceSelector: {{driver: d}}, taint: {{key: a.b/c, effect: NoExecute}}}}\n"
+    )
+    step = partial(convert_versions, target="v1", release=release)
+
+    assert convert(text.format(version), step) == text.format(result)
+
+
 def test_a_list_and_json_keep_their_form() -> None:
     """Items of a List are converted in it; JSON stays JSON with its indentation."""
     item = from_v1(_claim([{"name": "a", "exactly": {"deviceClassName": "b"}}]), V1BETA1)

@@ -49,7 +49,9 @@ TEXTS = {
     "config": (SEEDS / "config-count.yaml").read_text(),
     "overlay": (SEEDS / "overlay-h100.yaml").read_text(),
 }
-_wrong: st.SearchStrategy[Any] = st.sampled_from((None, 0, True, "", "x", [], {}, [None], [{}], {"a": 1}, "a\nb"))
+_wrong: st.SearchStrategy[Any] = st.sampled_from(
+    (None, 0, True, "", "x", [], {}, [None], [{}], {"a": 1}, "a\nb")
+)
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

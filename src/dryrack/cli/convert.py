@@ -110,7 +110,7 @@ def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:
     if options.scheduler_name:
         steps.append(partial(set_scheduler_name, name=options.scheduler_name))
     # The last step: other steps add objects of v1.
-    return [*steps, partial(convert_versions, target=options.to.value)]
+    return [*steps, partial(convert_versions, target=options.to.value, release=options.release)]
 
 
 def _print_files(files: Sequence[ConvertedFile]) -> None:

@@ -249,7 +249,12 @@ class ConvertOptions:
         _what_option(metavar="NAME", help="Scheduler to set in all pods that name a scheduler."),
     ] = ""
     release: Annotated[
-        str, _what_option("--release", help="Kubernetes release for native gangs: 1.36 or 1.37.")
+        str,
+        _what_option(
+            "--release",
+            help="Kubernetes release of the cluster, for native gangs and DeviceTaintRules: 1.36 or"
+            " 1.37.",
+        ),
     ] = "1.36"
     in_place: Annotated[
         bool, _written_option("-i", "--in-place", help="Change the files; change all or none.")

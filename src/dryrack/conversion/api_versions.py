@@ -55,14 +55,24 @@ _DROPPED: tuple[tuple[Path, str], ...] = (
 )
 
 
-def convert_versions(workspace: Workspace, target: str) -> None:
-    """Convert every object of resource.k8s.io to the target version: `v1`, `v1beta2`, `v1beta1`."""
+def convert_versions(workspace: Workspace, target: str, release: str = "1.36") -> None:
+    """
+    Convert every object of resource.k8s.io to the target version: `v1`, `v1beta2`, `v1beta1`.
+
+    Kubernetes 1.36 has DeviceTaintRules in v1beta2, and not in v1.
+    """
     convert_classic(workspace)
     for item in workspace.items:
         raw = item.raw
         if raw is None or item.group != GROUP or item.kind not in _CURRENT_KINDS:
             continue
-        if item.api_version == f"{GROUP}/{target}" != V1:
+        own_target = target
+        if item.kind == "DeviceTaintRule" and (target, release) == ("v1", "1.36"):
+            own_target = "v1beta2"
+        if own_target != target and item.api_version == V1:
+            # A rule for a later release stays.
+            continue
+        if own_target != "v1" and item.api_version == f"{GROUP}/{own_target}":
             continue
         if not isinstance(raw.get("spec", {}), dict):
             workspace.refuse(item, ("spec",), "spec: expected an object", "correct it")
@@ -83,8 +93,8 @@ def convert_versions(workspace: Workspace, target: str) -> None:
             message = f"{version} is no version of {GROUP}"
             workspace.refuse(item, ("apiVersion",), message, f"write apiVersion: {V1}")
             continue
-        if target != "v1":
-            raw = _downgrade(workspace, item, raw, f"{GROUP}/{target}")
+        if own_target != "v1":
+            raw = _downgrade(workspace, item, raw, f"{GROUP}/{own_target}")
         item.raw = raw
     if target != "v1":
         for item in workspace.items:
