@@ -173,6 +173,16 @@ def test_a_group_of_the_plugin_becomes_native_in_place() -> None:
     ]
 
 
+def test_a_group_without_its_pods_stays_if_labels_replace_it() -> None:
+    """The pods of other files may still name it."""
+    group = COSCHEDULING.partition("---\n")[0]
+
+    assert convert(group, _to("sigs")) == group
+    assert notes(group, _to("sigs")) == [
+        ("a.yaml:2: no pod in the files is in PodGroup 'gang'; convert its pods together with it")
+    ]
+
+
 def test_the_scheduler_of_pods_is_set() -> None:
     """Pods that name no scheduler stay as they are."""
     text = convert(COSCHEDULING + "---\n" + LABELS, partial(set_scheduler_name, name="dryrack"))

@@ -113,6 +113,8 @@ def convert_gangs(workspace: Workspace, target: str, release: str) -> None:
         if not gang.members and gang.definition is not None:
             message = f"no pod in the files is in PodGroup {gang.name!r}"
             workspace.note(gang.definition, (), message, "convert its pods together with it")
+            if target not in _DEFINITIONS:
+                continue
         if gang.min_count is None and target != NATIVE:
             _refuse_unknown(workspace, gang)
             continue
