@@ -243,7 +243,7 @@ spec:
             "native",
             (
                 'a.yaml:9: metadata.labels["pod-group.scheduling.sigs.k8s.io/min-available"]:'
-                " 'x' is no positive number; write \"3\""
+                " 'x' is no positive number; write the number of pods that must run together"
             ),
         ),
         (

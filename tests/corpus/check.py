@@ -1,8 +1,8 @@
 """
 A check with manifests that other people wrote.
 
-Each file goes through `dryrack lint`, `allocate` and `convert`, which must answer and not fail. Then
-all files are applied to one control plane in random order and deleted in random order, several
+Each file goes through `dryrack lint`, `allocate` and `convert`, which must answer and not fail.
+Then all files are applied to one control plane in random order and deleted in random order, several
 times. Afterwards the control plane must be up, without pods, claims or devices that nobody owns,
 and idle: in ten minutes it writes nothing but the leases of its nodes.
 

@@ -74,6 +74,7 @@ _SCHEDULERS = {
     "sigs": "kubenexus-scheduler",
     "volcano": "volcano",
 }
+_MINIMUM = "write the number of pods that must run together"
 # Fields of a definition that say the same in all formats, or that are read otherwise.
 _KNOWN = frozenset({"minMember", "schedulingPolicy", "priorityClassName"})
 
@@ -197,7 +198,7 @@ def _read_minimum(
         return None
     count = read_int64(text) if isinstance(text, str) else None
     if count is None or count < 1:
-        workspace.refuse(item, at, f"{render(at)}: {text!r} is no positive number", 'write "3"')
+        workspace.refuse(item, at, f"{render(at)}: {text!r} is no positive number", _MINIMUM)
         return None
     return count
 
@@ -214,7 +215,7 @@ def _read_definition(workspace: Workspace, gang: _Gang, raw: Raw) -> None:
             return
     count = get_at(raw, path)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        workspace.refuse(item, path, f"{render(path)}: {count!r} is no positive number", "write 3")
+        workspace.refuse(item, path, f"{render(path)}: {count!r} is no positive number", _MINIMUM)
         return
     gang.min_count = count
     gang.priority_class = text_at(raw, "spec.priorityClassName")
