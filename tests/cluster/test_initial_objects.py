@@ -96,8 +96,20 @@ def refused(text: str) -> list[str]:
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: PodSchedulingContext\n",
             (
-                "start.yaml:2: the cluster has no kind 'PodSchedulingContext'; "
-                "remove it; the scheduler allocates devices by itself"
+                "start.yaml:2: the cluster has no PodSchedulingContext of "
+                "'resource.k8s.io/v1alpha2'; run: dryrack convert -i start.yaml"
+            ),
+        ),
+        (
+            (
+                "apiVersion: resource.k8s.io/v1alpha3\nkind: ResourceClaim\nmetadata: {name: c}\n"
+                "spec: {devices: {requests: [{name: a, deviceClassName: b}]}}\n"
+            ),
+            (
+                "start.yaml:1: the cluster has no ResourceClaim of 'resource.k8s.io/v1alpha3'; run:"
+                " dryrack convert -i start.yaml; or write {apiVersion: resource.k8s.io/v1, kind:"
+                " ResourceClaim, metadata: {name: c}, spec: {devices: {requests: [{name: a,"
+                " exactly: {deviceClassName: b}}]}}}"
             ),
         ),
         (

@@ -1,8 +1,8 @@
 """
 A check with manifests that other people wrote.
 
-Each file goes through `dryrack lint` and `dryrack allocate`, which must answer and not fail. Then
-all files are applied to one control plane in random order and deleted in random order, several
+Each file goes through `dryrack lint`, `allocate` and `convert`, which must answer and not fail.
+Then all files are applied to one control plane in random order and deleted in random order, several
 times. Afterwards the control plane must be up, without pods, claims or devices that nobody owns,
 and idle: in ten minutes it writes nothing but the leases of its nodes.
 
@@ -55,7 +55,7 @@ _NODES = 4
 _APPLIED_SECONDS = 120.0
 _DELETED_SECONDS = 600.0
 _IDLE_SECONDS = 600.0
-_COMMANDS = (("lint",), ("allocate", "-f"))
+_COMMANDS = (("lint",), ("allocate", "-f"), ("convert", "--claims", "--gangs", "native", "-f"))
 # Exit codes of a command that answered: yes, no, or that it cannot read the file.
 _ANSWERS = (0, 1, 2)
 

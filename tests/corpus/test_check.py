@@ -52,7 +52,7 @@ def test_manifests_are_applied_and_deleted_without_a_problem(tmp_path: Path) -> 
     [(file, text)] = report.refused.items()
     assert file.endswith("refused.yml")
     assert "name or generateName is required" in text
-    assert set(report.exits) == {"lint", "allocate"}
+    assert set(report.exits) == {"lint", "allocate", "convert"}
 
 
 def test_a_leak_and_a_command_that_fails_are_problems(

@@ -30,6 +30,10 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ("Show the claims of all namespaces.", "dryrack claims -A"),
         ("Show the claims in the dump of a cluster.", "dryrack claims -f dump.yaml"),
     ),
+    "convert": _pair(
+        ("Show how old API versions change.", "dryrack convert --diff manifests"),
+        ("Replace GPUs of a device plugin by claims.", "dryrack convert -i --claims train.yaml"),
+    ),
     "dashboard": _pair(
         (
             "Show the cluster of the current context.",

@@ -59,23 +59,17 @@ def test_every_served_kind_has_its_model(
         (
             "kind: DeviceTaintRule\napiVersion: resource.k8s.io/v1beta1\n",
             2,
-            (
-                "DeviceTaintRule is not in 'resource.k8s.io/v1beta1'; write apiVersion: "
-                "resource.k8s.io/v1beta2"
-            ),
+            ("DeviceTaintRule is not in 'resource.k8s.io/v1beta1'; run: dryrack convert -i"),
         ),
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\n",
             2,
-            "unknown kind 'ResourceClass'; it is a DeviceClass now; write kind: DeviceClass",
+            "unknown kind 'ResourceClass'; run: dryrack convert -i",
         ),
         (
             "kind: ResourceClaim\napiVersion: resource.k8s.io/v1alpha3\n",
             2,
-            (
-                "ResourceClaim is not in 'resource.k8s.io/v1alpha3'; write apiVersion: "
-                "resource.k8s.io/v1"
-            ),
+            ("ResourceClaim is not in 'resource.k8s.io/v1alpha3'; run: dryrack convert -i"),
         ),
         ("metadata:\n  name: x\nkind: Pod\n", 1, "Pod without apiVersion; write apiVersion: v1"),
         ("metadata:\n  name: x\n", 1, "an object without kind; known kinds: Node, Pod, "),

@@ -212,10 +212,7 @@ def test_a_request_of_v1beta1_is_moved_under_exactly(text: str, fixes: Sequence[
         (
             "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClass\nmetadata: {name: c}\n",
             {
-                (
-                    "it is a DeviceClass now; write kind: DeviceClass, and what it serves as "
-                    "spec.selectors"
-                )
+                "run: dryrack convert -i a.yaml",
             },
         ),
         (

@@ -204,47 +204,45 @@ def test_a_field_with_its_name_in_go_is_renamed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("api_version", "spec", "fix"),
+    ("api_version", "spec", "converted"),
     [
         (
             "v1beta1",
             "{devices: {requests: [{name: a, deviceClassName: gpu, count: 2}]}}",
-            (
-                "write apiVersion: resource.k8s.io/v1 and move deviceClassName and count of each"
-                " request under `exactly`"
-            ),
+            "{devices: {requests: [{name: a, exactly: {deviceClassName: gpu, count: 2}}]}}",
         ),
         (
             "v1beta2",
             "{devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}",
-            "write apiVersion: resource.k8s.io/v1",
+            "{devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}",
         ),
         (
             "v1alpha3",
             "{controller: x, devices: {requests: [{name: a, deviceClassName: gpu}]}}",
-            (
-                "write apiVersion: resource.k8s.io/v1, remove controller and move deviceClassName"
-                " of each request under `exactly`"
-            ),
+            "{devices: {requests: [{name: a, exactly: {deviceClassName: gpu}}]}}",
         ),
         (
             "v1alpha2",
             "{resourceClassName: gpu}",
-            (
-                "write apiVersion: resource.k8s.io/v1 and replace resourceClassName by devices:"
-                " {requests: [{name: device, exactly: {deviceClassName: gpu}}]}"
-            ),
+            "{devices: {requests: [{name: devices, exactly: {deviceClassName: gpu}}]}}",
         ),
     ],
 )
-def test_an_old_version_gets_its_whole_conversion(api_version: str, spec: str, fix: str) -> None:
-    """Applying the fix once is enough: a second run has no findings."""
+def test_an_old_version_gets_its_whole_conversion(
+    api_version: str, spec: str, converted: str
+) -> None:
+    """The fix is the command and the converted object, which has no findings."""
     text = (
         f"apiVersion: resource.k8s.io/{api_version}\nkind: ResourceClaim\n"
         f"metadata: {{name: c}}\nspec: {spec}\n"
     )
     (finding,) = findings(text)
-    assert finding.fix == fix
+    fixed = (
+        "{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: c}, spec: "
+        f"{converted}}}"
+    )
+    assert finding.fix == f"run: dryrack convert -i {finding.file}; or write {fixed}"
+    assert findings(fixed) == []
 
 
 def test_a_slice_of_v1beta1_is_told_about_basic() -> None:
@@ -257,10 +255,8 @@ def test_a_slice_of_v1beta1_is_told_about_basic() -> None:
             "capacity": device.pop("capacity"),
         }
     (finding,) = findings(yaml.safe_dump(slice_))
-    assert finding.fix == (
-        "write apiVersion: resource.k8s.io/v1 and move the fields in `basic` of each device one"
-        " level up, next to `name`"
-    )
+    assert finding.fix.startswith(f"run: dryrack convert -i {finding.file}")
+    assert "basic" not in finding.fix
 
 
 def test_advice_about_a_refused_field_is_left_out() -> None:

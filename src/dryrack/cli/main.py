@@ -28,6 +28,7 @@ from dryrack.cli.images import commands as images
 from dryrack.cli.options import (
     AllocateOptions,
     ClaimsOptions,
+    ConvertOptions,
     DashboardOptions,
     DevicesOptions,
     DoctorOptions,
@@ -68,6 +69,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("allocate", AllocateOptions, "allocate:run", _ON_FILES),
     ("explain", ExplainOptions, "explain:run", _ON_FILES),
     ("lint", LintOptions, "lint:run", _ON_FILES),
+    ("convert", ConvertOptions, "convert:run", _ON_FILES),
     ("up", UpOptions, "up:run", _VIRTUAL),
     ("scale", ScaleOptions, "scale:run", _VIRTUAL),
     ("down", DownOptions, "clusters:down", _VIRTUAL),

@@ -21,7 +21,16 @@ from dryrack.cli.command import (
     option,
     panel,
 )
-from dryrack.cli.output import Format, LintFormat, NamedFormat, WideFormat
+from dryrack.cli.output import (
+    ApiTarget,
+    Format,
+    GangFormat,
+    LintFormat,
+    NamedFormat,
+    PublisherFormat,
+    TextFormat,
+    WideFormat,
+)
 
 # Options of several commands.
 Files = Annotated[
@@ -184,6 +193,78 @@ class LintOptions:
     output: Annotated[
         LintFormat, option("-o", "--output", help="Output format; the last three are for CI.")
     ] = LintFormat.TABLE
+
+
+# The groups of the options of `convert` in the help.
+_what_option = panel("What to convert")
+_written_option = panel("Output")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """
+    Convert manifests to the current API versions, and to claims, native gangs, and other formats.
+
+    Without options, objects of old versions of resource.k8s.io become v1, and nothing else changes.
+    The text is edited in place: comments, order, and indentation stay. Messages on standard error
+    name each line that the result does not preserve.
+
+    Exit status 0: converted.
+    Exit status 1: a document cannot be converted; nothing is written.
+    Exit status 2: wrong usage.
+    """
+
+    more: MoreFiles = ()
+    files: Files = ()
+    to: Annotated[
+        ApiTarget, _what_option("--to", help="Version of resource.k8s.io to convert to.")
+    ] = ApiTarget.V1
+    claims: Annotated[
+        bool,
+        _what_option(
+            "--claims",
+            help="Replace device plugin resources, such as nvidia.com/gpu, by claim templates, and"
+            " GPU node labels by selectors.",
+        ),
+    ] = False
+    extended_resources: Annotated[
+        bool,
+        _what_option(
+            "--extended-resources",
+            help="Keep device plugin resources; add a DeviceClass that provides each of them.",
+        ),
+    ] = False
+    gangs: Annotated[
+        GangFormat | None,
+        _what_option("--gangs", help="Format of gangs to convert all gangs to."),
+    ] = None
+    publisher: Annotated[
+        PublisherFormat | None,
+        _what_option(
+            "--publisher", help="Format of device configuration to convert all formats to."
+        ),
+    ] = None
+    scheduler_name: Annotated[
+        str,
+        _what_option(metavar="NAME", help="Scheduler to set in all pods that name a scheduler."),
+    ] = ""
+    release: Annotated[
+        str,
+        _what_option(
+            "--release",
+            help="Kubernetes release of the cluster, for native gangs and DeviceTaintRules: 1.36 or"
+            " 1.37.",
+        ),
+    ] = "1.36"
+    in_place: Annotated[
+        bool, _written_option("-i", "--in-place", help="Change the files; change all or none.")
+    ] = False
+    diff: Annotated[
+        bool, _written_option("--diff", help="Print a unified diff; change no file.")
+    ] = False
+    output: Annotated[TextFormat, _written_option("-o", "--output", help="Output format.")] = (
+        TextFormat.YAML
+    )
 
 
 # The groups of the options of `up` in the help.

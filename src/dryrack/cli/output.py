@@ -57,6 +57,42 @@ class LintFormat(enum.StrEnum):
     JUNIT = "junit"
 
 
+class TextFormat(enum.StrEnum):
+    """The formats of manifests."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+class ApiTarget(enum.StrEnum):
+    """The versions of resource.k8s.io that manifests can be converted to."""
+
+    V1 = "v1"
+    V1BETA2 = "v1beta2"
+    V1BETA1 = "v1beta1"
+
+
+class GangFormat(enum.StrEnum):
+    """The formats of gangs; native is the PodGroup of Kubernetes."""
+
+    NATIVE = "native"
+    SIGS = "sigs"
+    KUBENEXUS = "kubenexus"
+    COSCHEDULING = "coscheduling"
+    VOLCANO = "volcano"
+    KUEUE = "kueue"
+
+
+class PublisherFormat(enum.StrEnum):
+    """The formats of device configuration."""
+
+    CONFIG_MAP = "configmap"
+    CONFIG_MAP_SHORT = "configmap-short"
+    NODE_OVERLAY = "nodeoverlay"
+    DRA_CONFIG = "draconfig"
+    NODE_DEVICES = "nodedevices"
+
+
 class WideFormat(enum.StrEnum):
     """The formats of tables of objects, as in kubectl."""
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from dryrack.apiserver import GoShapes
 from dryrack.base.text import hint
+from dryrack.conversion import conversion_fix, upgrade
 from dryrack.kinds import schemas
+from dryrack.kinds.catalog import CURRENT
 from dryrack.kinds.convert import GROUP
 from dryrack.kinds.migrations import KINDS_GONE
 from dryrack.kinds.paths import get
@@ -32,14 +34,21 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     if not kind or not version:
         missing = "apiVersion" if kind else "kind"
         return document.problem("", f"an object without {missing}", f"add {missing}")
+    group = version.rpartition("/")[0]
     versions = [each.api_version for each in registry.all() if each.kind == kind]
+    if group == GROUP and (kind in KINDS_GONE or (kind in CURRENT and versions)):
+        message = f"the cluster has no {kind} of {version!r}"
+        place = "kind" if kind in KINDS_GONE else "apiVersion"
+        fix = conversion_fix(document, upgrade([document])[0])
+        if registry.by_kind(version, kind) is not None:
+            fix += f"; or enable the version with --runtime-config {version}=true"
+        return document.problem(place, message, fix)
     fixes = [f"write apiVersion: {' or '.join(versions)}"] if versions else []
     if registry.by_kind(version, kind) is not None:
         fixes.append(f"enable the version with --runtime-config {version}=true")
     if fixes:
         message = f"the cluster has no {kind} of {version!r}"
         return document.problem("apiVersion", message, ", or ".join(fixes))
-    group = version.rpartition("/")[0]
     # A kind of another group is another kind, however similar the names are.
     kinds = {each.kind for each in registry.all() if "create" in each.verbs and each.group == group}
     meant = hint(kind, kinds)
@@ -47,8 +56,6 @@ def kind_problem(document: Document, registry: Registry) -> Problem:
     fix = (
         meant if meant.startswith("did you mean") else "put its CustomResourceDefinition before it"
     )
-    if group == GROUP and kind in KINDS_GONE:
-        fix = KINDS_GONE[kind]
     return document.problem("kind", message, fix)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         ThisNode,
     )
     from dryrack.hardware.matching import Matched, Matcher, pools_of
-    from dryrack.hardware.node_terms import INSTANCE_TYPE
+    from dryrack.hardware.node_terms import EVERY_NODE, INSTANCE_TYPE, of_labels
     from dryrack.hardware.overlay_capacity import find_capacity_mismatches
     from dryrack.hardware.slicing import (
         MANAGED_BY,
@@ -60,7 +60,7 @@ else:
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
             ),
             "matching": "Matched Matcher pools_of",
-            "node_terms": "INSTANCE_TYPE",
+            "node_terms": "EVERY_NODE INSTANCE_TYPE of_labels",
             "overlay_capacity": "find_capacity_mismatches",
             "slicing": "MANAGED_BY MANAGER SOURCE node_owner slices_of source_label",
         },
@@ -68,6 +68,7 @@ else:
 
 __all__ = [
     "DEVICE_FAULT",
+    "EVERY_NODE",
     "INSTANCE_TYPE",
     "MANAGED_BY",
     "MANAGER",
@@ -99,6 +100,7 @@ __all__ = [
     "find_capacity_mismatches",
     "node_annotation",
     "node_owner",
+    "of_labels",
     "pools_of",
     "read_device_faults",
     "read_node_fault",

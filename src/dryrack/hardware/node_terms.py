@@ -48,6 +48,18 @@ def of_labels(labels: Mapping[str, str]) -> tuple[NodeSelectorTerm, ...]:
     )
 
 
+def without_kwok_label(terms: tuple[NodeSelectorTerm, ...]) -> tuple[NodeSelectorTerm, ...]:
+    """Return terms without KWOK's label and annotation, which `of_labels` requires."""
+    kept = []
+    for term in terms:
+        if any(each.key == _ANNOTATION for each in term.match_fields):
+            others = term.match_expressions
+            kept.append(NodeSelectorTerm(match_expressions=others) if others else EVERY_NODE)
+        elif len(terms) == 1 or all(each.key != KWOK_NODE for each in term.match_expressions):
+            kept.append(term)
+    return tuple(kept)
+
+
 @dataclass(frozen=True, slots=True)
 class _Alternative:
     term: NodeTerm

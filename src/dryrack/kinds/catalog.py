@@ -11,12 +11,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from dryrack.kinds import core, overlay, registry, resource, scheduling
-from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2, to_v1
+from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2, to_v1
 from dryrack.kinds.decode import DecodeError, decode
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem
 from dryrack.kinds.meta import KubernetesObject, kind_of
-from dryrack.kinds.migrations import KINDS_GONE, conversion
+from dryrack.kinds.migrations import KINDS_GONE, convert_command
 
 _CORE = (core.Node, core.Pod, core.Namespace, core.ConfigMap)
 _RESOURCE = (
@@ -85,7 +85,7 @@ def model_of(api_version: str, kind: str) -> type[KubernetesObject] | Unknown:
         )
     group = api_version.rpartition("/")[0]
     if group == GROUP and kind in KINDS_GONE:
-        return Unknown(f"unknown kind {kind!r}", KINDS_GONE[kind])
+        return Unknown(f"unknown kind {kind!r}", "run dryrack convert")
     folded = {each.lower(): each for each in KINDS}
     close = get_close_matches(kind.lower(), list(folded), n=1, cutoff=0.7)
     known = f"known kinds: {', '.join(KINDS)}"
@@ -101,20 +101,10 @@ def is_modelled(kind: registry.Kind) -> bool:
 
 
 def fix_of(unknown: Unknown, document: Document) -> str:
-    """Return what to do about a document without a model: the whole conversion of an old one."""
-    raw = document.raw
-    kind = document.kind
-    if not document.api_version.startswith(f"{GROUP}/"):
-        return unknown.fix
-    if kind in CURRENT:
-        return conversion(raw, CURRENT[kind])
-    driver = raw.get("driverName")
-    if kind == "ResourceClass" and isinstance(driver, str):
-        return (
-            f"write apiVersion: {V1}, kind: DeviceClass, and replace driverName by spec:"
-            f" {{selectors: [{{cel: {{expression: 'device.driver == \"{driver}\"'}}}}]}}"
-        )
-    return unknown.fix
+    """Return what to do about a document without a model: convert one of an older version."""
+    is_old = document.kind in CURRENT or document.kind in KINDS_GONE
+    is_ours = document.api_version.startswith(f"{GROUP}/")
+    return convert_command(document.file) if is_ours and is_old else unknown.fix
 
 
 def typed(document: Document) -> Typed | tuple[Problem, ...]:

@@ -152,10 +152,15 @@ def latest(documents: Iterable[Document]) -> tuple[tuple[Document, ...], tuple[R
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The documents of a file in order, and all problems."""
+    """
+    The objects of a file in order, and all problems.
+
+    `texts` has the documents of the file as they are written: a list is one.
+    """
 
     documents: tuple[Document, ...]
     problems: tuple[Problem, ...]
+    texts: tuple[Parsed, ...] = ()
 
 
 def read(data: bytes | str, name: str) -> Reading:
@@ -165,9 +170,11 @@ def read(data: bytes | str, name: str) -> Reading:
         return Reading((), (_problem(name, text),))
     documents: list[Document] = []
     problems: list[Problem] = []
+    texts: list[Parsed] = []
     lines: list[str] = []
     for found in manifest_text.documents(text, name):
         if isinstance(found, Parsed):
+            texts.append(found)
             objects, wrong = _unwrap_lists(name, found.value, found.tree)
             documents += objects
             problems += wrong
@@ -176,7 +183,7 @@ def read(data: bytes | str, name: str) -> Reading:
             problems.append(_problem(name, _with_template_hint(found, lines)))
     if not documents and not problems:
         problems.append(Problem(name, 1, 1, "no document in this file", _FILL))
-    return Reading(tuple(documents), tuple(problems))
+    return Reading(tuple(documents), tuple(problems), tuple(texts))
 
 
 def _decode_text(data: bytes | str) -> str | Fault:

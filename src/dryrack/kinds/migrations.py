@@ -1,27 +1,27 @@
 """
-API migrations: the new places of fields and kinds of older versions of DRA.
+API migrations: the new places of fields of older versions of DRA.
 
 A manifest for v1beta1, or for classic DRA before it, has fields that v1 has elsewhere or not at
-all. Messages about such fields also name their new places.
+all. Messages about such fields in an object of v1 also name their new places. `conversion` converts
+whole objects of older versions.
 """
 
-from collections.abc import Iterator, Sequence
+import shlex
 from typing import Any
 
-from dryrack.kinds.convert import EXACT_FIELDS, GROUP, V1, V1BETA1
+from dryrack.kinds.convert import EXACT_FIELDS, V1, V1BETA1
 from dryrack.kinds.shape import Path
 
-# Kinds of resource.k8s.io that are gone, and what to write instead.
-KINDS_GONE = {
-    "ResourceClass": "it is a DeviceClass now; write kind: DeviceClass, and what it serves as "
-    "spec.selectors",
-    "ResourceClassParameters": "move its parameters to spec.selectors and spec.config of the "
-    "spec.config",
-    "ResourceClaimParameters": "move its parameters to spec.devices.requests and "
-    "spec.devices.config",
-    "PodSchedulingContext": "remove it; the scheduler allocates devices by itself",
-    "PodScheduling": "remove it; the scheduler allocates devices by itself",
-}
+# Kinds of resource.k8s.io that are gone.
+KINDS_GONE = frozenset(
+    {
+        "PodScheduling",
+        "PodSchedulingContext",
+        "ResourceClaimParameters",
+        "ResourceClass",
+        "ResourceClassParameters",
+    }
+)
 _ONE_UP = "move its fields one level up"
 _BESIDE_NAME = f"{_ONE_UP}, next to `name`"
 _BY_PLACE = "name the devices by driver, pool and device"
@@ -46,59 +46,11 @@ _CLASSIC = {
     "suitableNodes": "remove it; ResourceSlices contain the nodes of devices",
     "controller": "remove it; the scheduler allocates devices by itself",
 }
-# The same as steps of a conversion, with what the field says.
-_CLASSIC_CHANGES = {
-    "controller": "remove controller",
-    "resourceClassName": "replace resourceClassName by devices: {{requests: [{{name: device,"
-    " exactly: {{deviceClassName: {0}}}}}]}}",
-    "parametersRef": "write what parametersRef refers to as selectors of the request or as"
-    " devices.config",
-    "allocationMode": "remove allocationMode",
-}
 
 
-def conversion(raw: Any, api_version: str) -> str:
-    """Return how to rewrite an object of an older version: all that changes for this object."""
-    steps = [f"write apiVersion: {api_version}", *dict.fromkeys(_changes(raw))]
-    return steps[0] if len(steps) == 1 else f"{', '.join(steps[:-1])} and {steps[-1]}"
-
-
-def _changes(raw: Any) -> Iterator[str]:
-    spec = _below(raw, "spec")
-    if raw.get("kind") == "ResourceClaimTemplate":
-        spec = _below(spec, "spec")
-    is_classic = "resourceClassName" in spec
-    for name in ("controller", "resourceClassName", "parametersRef", "allocationMode"):
-        if name in spec:
-            yield _CLASSIC_CHANGES[name].format(spec.get(name))
-    if not is_classic and raw.get("apiVersion") != f"{GROUP}/v1beta2":
-        for request in _dicts(_below(spec, "devices").get("requests")):
-            flat = [name for name in EXACT_FIELDS if name in request]
-            if flat:
-                yield f"move {_join_names(flat)} of each request under `exactly`"
-    if any("basic" in device for device in _dicts(spec.get("devices"))):
-        yield "move the fields in `basic` of each device one level up, next to `name`"
-    if raw.get("kind") == "DeviceClass" and "suitableNodes" in spec:
-        yield "remove suitableNodes"
-    selector = _below(spec, "deviceSelector")
-    gone = [name for name in ("deviceClassName", "selectors") if name in selector]
-    if raw.get("kind") == "DeviceTaintRule" and gone:
-        yield f"replace {_join_names(gone)} of deviceSelector by driver, pool and device"
-
-
-def _below(raw: Any, key: str) -> dict[str, Any]:
-    value = raw.get(key) if isinstance(raw, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
-def _dicts(items: Any) -> Iterator[dict[str, Any]]:
-    yield from (
-        each for each in (items if isinstance(items, list) else ()) if isinstance(each, dict)
-    )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def convert_command(file: str) -> str:
+    """Return what to run for a file with objects of older versions."""
+    return f"run: dryrack convert {'-f -' if file.startswith('<') else f'-i {shlex.quote(file)}'}"
 
 
 def moved(path: Path, api_version: str) -> str:

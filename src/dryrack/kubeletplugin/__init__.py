@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from dryrack.kubeletplugin.health_check import serving_health
     from dryrack.kubeletplugin.kinds.fake import FakeKind
+    from dryrack.kubeletplugin.node_devices_format import format_of, rewrite
     from dryrack.kubeletplugin.node_faults import NodeFaultWatch
     from dryrack.kubeletplugin.plugin import ClaimReference, Directories, NodePlugin
     from dryrack.kubeletplugin.plugin_metrics import fatal_errors
@@ -62,6 +63,7 @@ else:
             "devices_file": "DevicesFileError devices_documents is_node_devices",
             "health_check": "serving_health",
             "kinds.fake": "FakeKind",
+            "node_devices_format": "format_of rewrite",
             "node_faults": "NodeFaultWatch",
             "plugin": "ClaimReference Directories NodePlugin",
             "plugin_metrics": "fatal_errors",
@@ -102,9 +104,11 @@ __all__ = [
     "device_classes",
     "devices_documents",
     "fatal_errors",
+    "format_of",
     "is_node_devices",
     "node_slices",
     "read_devices",
+    "rewrite",
     "serving_health",
     "serving_kubelet",
     "states_of_node",

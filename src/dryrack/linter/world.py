@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.documents import Document, Repeat
     from dryrack.kinds.documents import Problem as Fault
     from dryrack.kinds.pool_generation import Generation
+    from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import Device, ResourceClaimSpec
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.shape import Mismatch
@@ -203,6 +204,15 @@ class World:
     @cached_property
     def publishings(self) -> tuple[Publishing, ...]:
         return tuple(publishings(self.documents, self.contents))
+
+    @cached_property
+    def upgraded(self) -> Mapping[int, Raw]:
+        """Objects of older versions of resource.k8s.io in v1, by the id of their document."""
+        # Most files have none.
+        from dryrack.conversion import upgrade
+
+        converted = zip(self.documents, upgrade(self.documents), strict=True)
+        return {id(document): raw for document, raw in converted if raw is not None}
 
     @cached_property
     def slices(self) -> tuple[Entry[ResourceSlice], ...]:

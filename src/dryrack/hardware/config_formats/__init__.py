@@ -19,17 +19,31 @@ from dryrack.hardware.config_formats.document_readers import (
     remarked_overlay,
 )
 from dryrack.hardware.config_formats.report import Read, Reading, Rest, Topic
+from dryrack.hardware.config_formats.writing import (
+    DeviceConfiguration,
+    DevicePool,
+    Rewritten,
+    format_of,
+    read_configuration,
+    write_configuration,
+)
 
 __all__ = [
+    "DeviceConfiguration",
+    "DevicePool",
     "Read",
     "Reading",
     "Rest",
+    "Rewritten",
     "Topic",
+    "format_of",
     "read_config",
     "read_config_map",
+    "read_configuration",
     "read_dra_config",
     "read_overlay",
     "remarked_config",
     "remarked_dra_config",
     "remarked_overlay",
+    "write_configuration",
 ]

@@ -98,6 +98,18 @@ def remarked_config(source: Source, key: str, *, driver: str = "", content: str)
     return replace(read, within=("data", key))
 
 
+def find_config_key(source: Mapping[str, Any]) -> str | None:
+    """Return the key of a ConfigMap whose text has mappings of devices; None if there is none."""
+    data = source.get("data")
+    for key, text in data.items() if isinstance(data, Mapping) else ():
+        if isinstance(text, str) and "mappings" in text:
+            parsed = _parse(text)
+            value = parsed.value if isinstance(parsed, Parsed) else None
+            if isinstance(parsed, tuple) or (isinstance(value, dict) and "mappings" in value):
+                return str(key)
+    return None
+
+
 def read_dra_config(source: Source, *, driver: str = "") -> Reading:
     """Read a DRAConfig, with one assignment for each of its pools."""
     return remarked_dra_config(source, driver=driver).to_reading()

@@ -56,7 +56,8 @@ def documents(text: str) -> Iterator[Parsed | Fault]:
         if isinstance(value, dict | list) and _is_too_deep(value):
             yield _fault(text, offset, RecursionError(), after=after)
             return
-        yield Parsed(_replace_surrogates(value, text), LazyTree(text, offset, lines))
+        tree = LazyTree(text, offset, lines)
+        yield Parsed(_replace_surrogates(value, text), tree, span=(offset, end))
         after = end
 
 

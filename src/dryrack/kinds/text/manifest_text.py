@@ -11,6 +11,7 @@ This module reads everything that kubectl reads. Text that kubectl would silentl
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from dryrack.kinds.text import json_text, yaml_text
@@ -28,6 +29,7 @@ class _Part(NamedTuple):
 
     text: str
     line: int
+    start: int
     fault: Fault | None = None
 
 
@@ -48,17 +50,19 @@ def _after_json(text: str, fault: json_text.NotJson, before: int) -> Iterator[Pa
         return iter([fault])
     blank = _BLANK.match(text, fault.after)
     start = blank.end() if blank else fault.after
-    return _split(text[start:], text.count("\n", 0, start))
+    return _split(text[start:], text.count("\n", 0, start), start)
 
 
-def _split(text: str, lines_before: int) -> Iterator[Parsed | Fault]:
+def _split(text: str, lines_before: int, offset: int = 0) -> Iterator[Parsed | Fault]:
     broken = 0
     for part in _parts(text, lines_before + 1):
+        begin = offset + part.start
+        span = (begin, min(begin + len(part.text), offset + len(text)))
         results = [part.fault] if part.fault else _documents(part)
         broken_before = broken
         for each in results:
             broken += isinstance(each, Fault) and not isinstance(each, RepeatedKey)
-            yield each
+            yield each if isinstance(each, Fault) else replace(each, span=span)
         if broken != broken_before and broken >= yaml_text.ERRORS_MAX:
             yield yaml_text.too_many_faults(part.line)
             return
@@ -74,7 +78,7 @@ def _parts(text: str, line: int) -> Iterator[_Part]:
     for divider in _DIVIDER.finditer(text):
         at, end = divider.span()
         if at > start or fault:
-            yield _Part(text[start:at], line, fault)
+            yield _Part(text[start:at], line, start, fault)
         wrong = _divider_fault(divider[1].strip(), line + text.count("\n", start, at))
         # A divider at the start of a part stays in the text, because YAML may read it otherwise.
         next_start = end if at > start or fault or wrong else at
@@ -83,7 +87,7 @@ def _parts(text: str, line: int) -> Iterator[_Part]:
         fault = wrong
     # kubectl adds a missing line end to the last line.
     last = text[start:]
-    yield _Part(last if last.endswith("\n") else f"{last}\n", line, fault)
+    yield _Part(last if last.endswith("\n") else f"{last}\n", line, start, fault)
 
 
 def _divider_fault(rest: str, line: int) -> Fault | None:

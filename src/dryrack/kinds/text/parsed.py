@@ -63,11 +63,17 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One document: its value and the places in it."""
+    """
+    One document: its value and the places in it.
+
+    `span` has the offsets of its begin and its end in the text of a file. The text of a YAML
+    document is all that is between two dividers.
+    """
 
     value: Any
     tree: Places
     repeated: tuple[Repeated, ...] = ()
+    span: tuple[int, int] = (0, 0)
 
 
 class FaultError(Exception):

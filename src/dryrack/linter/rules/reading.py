@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
-from dryrack.kinds.convert import V1, V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.expansion.compute_domains import faults, is_compute_domain
-from dryrack.kinds.migrations import conversion, moved
+from dryrack.kinds.migrations import KINDS_GONE, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
@@ -122,9 +122,11 @@ def kind_unknown(world: World) -> Iterator[Problem]:
     for document in world.documents:
         found = standing(document)
         if isinstance(found, Mistaken):
-            yield Problem(
-                Entry(document, None), found.path, found.message, found.fix or "correct the value"
-            )
+            fix = found.fix or "correct the value"
+            is_old = document.api_version.startswith(f"{GROUP}/")
+            if is_old and (document.kind in CURRENT or document.kind in KINDS_GONE):
+                fix = _conversion(world, document)
+            yield Problem(Entry(document, None), found.path, found.message, fix)
 
 
 @RULES.rule(
@@ -158,8 +160,14 @@ def api_version_old(world: World) -> Iterator[Problem]:
                 Entry(document, None),
                 ("apiVersion",),
                 f"clusters do not serve {document.api_version} by default",
-                conversion(document.raw, current),
+                _conversion(world, document),
             )
+
+
+def _conversion(world: World, document: Document) -> str:
+    from dryrack.conversion import conversion_fix
+
+    return conversion_fix(document, world.upgraded.get(id(document)))
 
 
 @RULES.rule(
