@@ -65,7 +65,7 @@ def test_lists_add_up() -> None:
 
 def test_up_takes_several_files_of_objects(tmp_path: Path) -> None:
     """The objects of all files that --config names are there."""
-    from dryrack.cli.up import _objects
+    from dryrack.cli.virtual.up import _objects
 
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(CONFIG_MAP % name)

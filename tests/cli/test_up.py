@@ -20,7 +20,7 @@ import yaml
 from tests.cli.command import dryrack
 
 from dryrack.cli.files import UsageError
-from dryrack.cli.up import data_directory_of
+from dryrack.cli.virtual.up import data_directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

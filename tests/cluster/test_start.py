@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # The face, the plane, and what serves it: all that is loaded before the first request.
 _PARTS = (
     "cli.main",
-    "cli.up",
+    "cli.virtual.up",
     "cluster.process.service",
     "apiserver.http.https_server",
     "dashboard.late_start",

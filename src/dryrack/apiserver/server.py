@@ -180,8 +180,8 @@ class ApiServer:
 
 def _check_timeout(text: str) -> None:
     """Raise for a timeout in the URL that is no duration; other timeouts have no effect."""
-    # Few requests have one, and the reader of durations takes a while to load.
-    from dryrack.cel.functions.go_numbers import parse_duration
+    # Few requests have one, and CEL takes a while to load.
+    from dryrack.cel import parse_duration
 
     if parse_duration(text) is None:
         problem = "missing unit in duration" if text.isdecimal() else "invalid duration"

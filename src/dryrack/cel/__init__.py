@@ -12,6 +12,7 @@ from dryrack.cel.evaluation.program import (
 )
 from dryrack.cel.evaluation.values import Err, Optional
 from dryrack.cel.functions.conversions import string_to_duration, string_to_timestamp
+from dryrack.cel.functions.go_numbers import parse_duration
 from dryrack.cel.functions.strings import compile_pattern
 from dryrack.cel.functions.urls import UrlError, split_url
 from dryrack.cel.parsing.lexer import KEYWORDS_AND_RESERVED_WORDS
@@ -34,6 +35,7 @@ __all__ = [
     "compile_expression",
     "compile_pattern",
     "parse",
+    "parse_duration",
     "split_url",
     "string_to_duration",
     "string_to_timestamp",

@@ -156,7 +156,7 @@ class _Editor:
     def _value(self, node: Node, old: Any, new: Any, shift: int) -> str:
         """Return the text of a value; its lines after the first are indented further by `shift`."""
         if same(old, new):
-            return _shifted(self._text[node.start_mark.index : self._end(node)], shift)
+            return _shift(self._text[node.start_mark.index : self._end(node)], shift)
         if (
             isinstance(node, MappingNode)
             and isinstance(old, dict)
@@ -201,16 +201,16 @@ class _Editor:
                     members = [each for each in entries if down.get(each.key) == wrap]
                     outside, inside = _split_lead(before)
                     members[0].lead = inside
-                    text = self._wrapped(node, wrap, members, old, new[wrap], shift)
+                    text = self._wrap(node, wrap, members, old, new[wrap], shift)
                     printed.append(_Printed(wrap, _shifted_lines(outside, shift), text))
             elif key in renamed:
                 name = renamed[key]
                 text = print_flow(name) + entry.head[entry.key_length :]
                 value = self._text[entry.node.start_mark.index : self._end(entry.node)]
-                text = _shifted(text + value, shift) + entry.tail
+                text = _shift(text + value, shift) + entry.tail
                 printed.append(_Printed(name, _shifted_lines(before, shift), text))
             elif key in up:
-                printed += self._unwrapped(node, entry, before, old[key], new, shift)
+                printed += self._unwrap(node, entry, before, old[key], new, shift)
             else:
                 self._lose(entry)
                 lead = before
@@ -234,13 +234,13 @@ class _Editor:
             if not isinstance(node, ScalarNode):
                 self._lose(entry)
             return f"{head} {print_flow(new)}{entry.tail}"
-        return _shifted(entry.head, shift) + value + entry.tail
+        return _shift(entry.head, shift) + value + entry.tail
 
     def _column(self, entry: _Entry) -> int:
         start = entry.node.start_mark.index - len(entry.head)
         return start - self._text.rfind("\n", 0, start) - 1
 
-    def _wrapped(
+    def _wrap(
         self,
         node: MappingNode,
         key: str,
@@ -266,7 +266,7 @@ class _Editor:
             return f"{key}: {{{', '.join(each.text for each in inside)}}}"
         return f"{key}:\n" + " " * column + _join(inside, column)
 
-    def _unwrapped(
+    def _unwrap(
         self,
         node: MappingNode,
         entry: _Entry,
@@ -346,7 +346,7 @@ class _Editor:
                 entry = entries[partner]
                 try:
                     text = self._value(entry.node, old[partner], value, shift)
-                    text = _shifted(entry.head, shift) + text + entry.tail
+                    text = _shift(entry.head, shift) + text + entry.tail
                 except _CannotEditError:
                     text = self._print_item(value, column, is_flow=is_flow)
                 printed.append(_Printed("", _shifted_lines(leads[partner], shift), text))
@@ -360,7 +360,7 @@ class _Editor:
         if is_flow:
             return print_flow(value)
         text = print_block([value], indents_lists=False).rstrip("\n")
-        return _shifted(text, column)
+        return _shift(text, column)
 
     def _flow(self, node: Node, printed: Sequence[_Printed], brackets: str) -> str:
         span = self._text[node.start_mark.index : node.end_mark.index]
@@ -533,7 +533,7 @@ def _is_short(value: Any) -> bool:
 
 def _print_entry(key: str, value: Any, column: int, *, indents_lists: bool) -> str:
     text = print_block({key: value}, indents_lists=indents_lists).rstrip("\n")
-    return _shifted(text, column)
+    return _shift(text, column)
 
 
 def _join(printed: Sequence[_Printed], column: int) -> str:
@@ -556,7 +556,7 @@ def _split_lead(lead: str) -> tuple[str, str]:
     return "".join(lines[:at]), "".join(lines[at:])
 
 
-def _shifted(text: str, shift: int) -> str:
+def _shift(text: str, shift: int) -> str:
     """Return text whose lines after the first are indented further by `shift`."""
     first, found, rest = text.partition("\n")
     return first + found + _shifted_lines(rest, shift) if found else text

@@ -77,7 +77,7 @@ def image_config() -> ImageConfig:
 
 def write_layers(directory: Path) -> tuple[Layer, ...]:
     """Write one layer with Python and one with the packages; use the directory for files."""
-    found = {each.name: each for each in _installed("dryrack")}
+    found = {each.name: each for each in _find_installed("dryrack")}
     files = dict(_package_files(found.values()))
     packages = LayerWriter(directory / "packages.tar")
     libraries = [path for path in files.values() if ".so" in path.suffixes]
@@ -165,7 +165,7 @@ def _shared_libraries(programs: Sequence[Path], extensions: Sequence[Path]) -> l
     return sorted(each for each in found if each.resolve() not in own)
 
 
-def _installed(name: str) -> Iterator[Distribution]:
+def _find_installed(name: str) -> Iterator[Distribution]:
     """Yield a distribution and those that it requires, each once."""
     names, seen = [name], set[str]()
     while names:

@@ -257,7 +257,7 @@ class _Reader:
         }
 
         answers = await self._each(wanted, lambda access: self.is_allowed(access, subject))
-        return {engine: _missing(each, answers) for engine, each in rules.items()}
+        return {engine: _find_missing(each, answers) for engine, each in rules.items()}
 
     async def is_allowed(self, access: _Access, subject: Subject) -> bool | Unknown:
         """Return whether the account has a right."""
@@ -400,7 +400,7 @@ def _manifest(engine: str, namespace: str) -> str:
             return rights.dashboard()
 
 
-def _missing(
+def _find_missing(
     wanted: Iterable[_Access], answers: Mapping[_Access, bool | Unknown]
 ) -> tuple[str, ...] | Unknown:
     denied: list[str] = []

@@ -79,7 +79,7 @@ def observe_machine(question: MachineQuestion) -> MachineFacts:
         sockets=_read(lambda: tuple(_sockets(question.kubelet / "plugins_registry"))),
         drivers=drivers,
         specs=_read(lambda: tuple(_specs(question.cdi, found))),
-        prepared={each: _prepared(question.kubelet, each) for each in found},
+        prepared={each: _read_prepared(question.kubelet, each) for each in found},
     )
 
 
@@ -222,7 +222,7 @@ def _drivers(kubelet: Path) -> tuple[str, ...]:
     return tuple(sorted(each.name for each in plugins.iterdir() if (each / "checkpoints").is_dir()))
 
 
-def _prepared(kubelet: Path, driver: str) -> frozenset[str] | Unknown:
+def _read_prepared(kubelet: Path, driver: str) -> frozenset[str] | Unknown:
     directory = kubelet / "plugins" / driver / "checkpoints"
     return _read(
         lambda: frozenset(path.stem for path in directory.iterdir() if path.suffix == ".json")

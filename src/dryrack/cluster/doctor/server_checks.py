@@ -178,7 +178,7 @@ def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
 
 def check_feature_gates(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> Verdict:
     """A gate is off if the API server drops the fields of the gate from a ResourceSlice."""
-    plain = _accepted(cluster)
+    plain = _is_accepted(cluster)
     off = []
     for gate, meaning in GATES.items():
         attempt = cluster.attempts[gate]
@@ -200,7 +200,7 @@ def check_feature_gates(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
     return ok(f"on: {', '.join(GATES)}")
 
 
-def _accepted(cluster: ClusterFacts) -> Raw:
+def _is_accepted(cluster: ClusterFacts) -> Raw:
     """Return the ResourceSlice of the dry run without special fields; raise if it was refused."""
     attempt = _dry_run(cluster)
     if attempt.object is None:

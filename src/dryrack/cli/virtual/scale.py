@@ -7,12 +7,12 @@ import re
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.clusters import find_running
 from dryrack.cli.files import UsageError
 from dryrack.cli.output import say
-from dryrack.cli.up import node_pattern
 from dryrack.cli.views.fleet_options import NODES_MAX
 from dryrack.cli.views.sources import on_cluster
+from dryrack.cli.virtual.clusters import find_running
+from dryrack.cli.virtual.up import node_pattern
 from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:

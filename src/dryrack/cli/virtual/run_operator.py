@@ -29,11 +29,9 @@ def run(options: RunOptions) -> bool:
     from dryrack.client.errors import TransportError
     from dryrack.client.https import connected
     from dryrack.client.kubeconfig import KubeconfigError
-    from dryrack.cluster import remedy
+    from dryrack.cluster import ensure_own_directory, remedy
     from dryrack.cluster.operators import Machine, OperatorError, OperatorRequest, run_operator
-    from dryrack.cluster.private_files import ensure_own_directory
-    from dryrack.cluster.process.background import BackgroundError, in_background
-    from dryrack.cluster.process.state import home
+    from dryrack.cluster.process import BackgroundError, home, in_background
 
     ports = _ports(options.port)
     folders = _folders(options.mount)
