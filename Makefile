@@ -54,9 +54,9 @@ corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]
 	@$(BIN)/python -m tests.corpus "$(DIR)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) --refused
 
 .PHONY: real
-real: setup ## Compare with Kubernetes (needs Go 1.26, a JDK, Maven, and root)
-	@$(BIN)/python -m tests.programs
-	@DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
+real: setup ## Compare with Kubernetes, RELEASE=1.36 (needs Go 1.26, a JDK, Maven, and root)
+	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) $(BIN)/python -m tests.programs
+	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 
 .PHONY: operators
 operators: setup ## Run Kueue, JobSet, and LeaderWorkerSet on dryrack, and write a page (needs Go and root)

@@ -6,6 +6,7 @@ parts work together. What dryrack does on it is tested elsewhere.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from tests.realcluster import accounts, image
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 from tests.realcluster.plugin import ThrowAwayPlugin
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -203,15 +204,16 @@ def test_gates_and_apis_can_be_switched_on(start_cluster: StartCluster) -> None:
     assert "devicetaintrules.resource.k8s.io" in served.split()
 
 
-def test_the_seeds_release_comes_up_and_goes(start_cluster: StartCluster) -> None:
-    """The release before the reference, by one word; its processes and files end with it."""
-    cluster = start_cluster(Options(release=RELEASES["1.35"]))
+def test_a_release_comes_up_and_goes(start_cluster: StartCluster) -> None:
+    """The release is chosen by one word; its processes and files end with it."""
+    release = RELEASES[os.environ.get("DRYRACK_KUBERNETES", DEFAULT_RELEASE)]
+    cluster = start_cluster(Options(release=release))
     version = json.loads(cluster.plane.kubectl("version", "-o", "json").stdout)
     directory = cluster.plane.directory
     running = list(cluster.processes.running)
     cluster.stop()
 
-    assert version["serverVersion"]["gitVersion"] == "v1.35.8"
+    assert version["serverVersion"]["gitVersion"] == f"v{release.version}"
     assert [identity.name for identity in running if identity.alive()] == []
     assert not directory.exists()
 
