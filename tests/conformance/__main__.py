@@ -29,6 +29,7 @@ _UP = ("--nodes", "4", "--authorization", "rbac")
 _PROCESSES = 20
 _SECONDS_MAX = 3600
 _OTHER = "The test found a difference"
+_SKIPPED = "The test skips itself, because the cluster lacks what it needs"
 # Tests for optional features, and tests that Kubernetes itself does not rely on.
 _LABELS = "!/Feature:.+/ && !Disruptive && !Flaky"
 
@@ -47,6 +48,7 @@ def main(focus: str) -> int:
     flags = ("-ldflags", linker)
     tests = build(module, ("k8s.io/kubernetes/test/e2e",), verb=("test", "-c"), flags=flags)
     runner = build(module, ("github.com/onsi/ginkgo/v2/ginkgo",), flags=flags)
+    waiting = [each for each in cases["missing"] if each.get("waits")]
     with tempfile.TemporaryDirectory(prefix="dryrack-conformance-") as folder:
         report = Path(folder) / "report.json"
         with ServedPlane(Path(folder), _UP, name="conformance") as plane:
@@ -55,7 +57,7 @@ def main(focus: str) -> int:
                 f"-procs={_PROCESSES}",
                 f"--label-filter={_LABELS}",
                 f"--focus={focus or '|'.join(cases['groups'])}",
-                f"--skip={'|'.join(_patterns(cases['containers']))}",
+                f"--skip={'|'.join(_patterns([*cases['containers'], *waiting]))}",
                 f"--timeout={_SECONDS_MAX}s",
                 f"--json-report={report.name}",
                 f"--output-dir={folder}",
@@ -118,8 +120,12 @@ def _report(cases: Raw, specs: list[Raw], version: str, *, is_whole: bool) -> in
                 group = re.match(r"\[(sig-[a-z-]+)\]", name)
                 passed[group[1] if group else "other"] += 1
             case "skipped", "":
-                # The test itself found that it does not apply, for example to this many nodes.
-                containers["The test skips itself, because the cluster lacks what it needs"] += 1
+                reason = _reason(cases["missing"], name)
+                if reason:
+                    missing[reason] += 1
+                else:
+                    # The test itself found that it does not apply.
+                    containers[_SKIPPED] += 1
             case "skipped", reason:
                 containers[reason] += 1
             case _:

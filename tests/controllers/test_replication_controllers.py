@@ -61,6 +61,14 @@ async def test_a_controller_keeps_its_number_of_pods(stage: Stage) -> None:
     await stage.advance(40)
     assert len(await pods_of(stage)) == 3
 
+    wrong = {"status": {"readyReplicas": 0, "availableReplicas": 0}}
+    await stage.client.patch(
+        REPLICATION_CONTROLLERS, "web", wrong, namespace="default", subresource="status"
+    )
+    await stage.advance(1)
+    repaired = await stage.client.get(REPLICATION_CONTROLLERS, "web", "default")
+    assert repaired["status"] == found["status"]
+
     fewer = {"spec": {"replicas": 1}}
     await stage.client.patch(REPLICATION_CONTROLLERS, "web", fewer, namespace="default")
     await stage.advance(40)

@@ -254,8 +254,10 @@ class OwnerReconciler(Reconciler[Name]):
         owned: Endpoint = PODS,
         ignores_status: bool = False,
     ) -> None:
-        """A change of an owner's status alone does not queue it if `ignores_status` is set."""
+        """An owner is not queued for its own status if `ignores_status` is set."""
         super().__init__(context, name)
+        self._written: dict[Name, Raw] = {}
+        """By owner: the status that the controller has written last."""
         self._endpoint = endpoint
         self._ignores_status = ignores_status
         self.owners = self.watch(endpoint, self._on_owner)
@@ -269,10 +271,22 @@ class OwnerReconciler(Reconciler[Name]):
 
     async def decide(self, name: Name) -> Plan:
         owner = self.owners.objects.get(name)
-        return NOTHING if owner is None else self.plan_owner(owner)
+        if owner is None:
+            return NOTHING
+        plan = self.plan_owner(owner)
+        if self._ignores_status:
+            for write in plan.writes:
+                if isinstance(write, Update) and write.subresource == "status":
+                    self._written[name] = status_of(write.object)
+        return plan
 
     def _on_owner(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and not (self._ignores_status and is_same_but_status(old, new)):
+        if new is None:
+            if old is not None:
+                self._written.pop(name_of(old), None)
+            return
+        is_own = is_same_but_status(old, new) and status_of(new) == self._written.get(name_of(new))
+        if not (self._ignores_status and is_own):
             self.queue.add(name_of(new))
 
     def _on_member(self, old: Raw | None, new: Raw | None) -> None:
