@@ -73,7 +73,12 @@ labels:
 {{- $values := index $root.Values .part -}}
 metadata:
   labels:
-    {{- include "dryrack.labels" . | nindent 4 }}
+    {{- include "dryrack.selectorLabels" . | nindent 4 }}
+    {{- range $labels := list $root.Values.commonLabels $values.labels }}
+    {{- with $labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- end }}
   {{- $annotations := $values.podAnnotations -}}
   {{- with .checksum }}
   {{- $annotations = merge (dict "checksum/config" (sha256sum .)) $annotations }}

@@ -21,7 +21,7 @@ from dryrack.cli.command import (
     option,
     panel,
 )
-from dryrack.cli.output import Format, LintFormat, NamedFormat, WideFormat
+from dryrack.cli.output import DataFormat, Format, LintFormat, NamedFormat, WideFormat
 
 # Options of several commands.
 Files = Annotated[
@@ -732,6 +732,10 @@ class DashboardOptions:
             help="Additional host name that requests through a proxy may use. Repeatable.",
         ),
     ] = ()
+    token_file: Annotated[
+        str,
+        option(metavar="FILE", help="File with the token. Default: a new token, which is printed."),
+    ] = ""
     scenario: Annotated[
         str,
         option(
@@ -743,6 +747,33 @@ class DashboardOptions:
     print_rbac: Annotated[
         bool, option("--print-rbac", help="Print the RBAC manifest and exit.")
     ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestsOptions:
+    """
+    Print the objects of the Helm chart, without Helm.
+
+    They are the same as those of `helm template` with the same values. The command prints all
+    parts or one part: crds, classes, publisher, scheduler, plugin or dashboard.
+    """
+
+    part: Annotated[str, argument(metavar="[PART]", help="Print only this part.")] = ""
+    namespace: Annotated[
+        str, option("-n", "--namespace", help="Namespace of the objects.")
+    ] = "dryrack-system"
+    release: Annotated[str, option("--release", help="Name of the Helm release.")] = "dryrack"
+    values: Annotated[
+        tuple[str, ...],
+        option("-f", "--values", metavar="FILE", help="YAML file with values. Repeatable."),
+    ] = ()
+    set: Annotated[
+        tuple[str, ...],
+        option("--set", metavar="KEY=VALUE", help="Set one value. Repeatable."),
+    ] = ()
+    output: Annotated[DataFormat, option("-o", "--output", help="Output format.")] = (
+        DataFormat.YAML
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

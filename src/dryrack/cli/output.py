@@ -57,6 +57,13 @@ class LintFormat(enum.StrEnum):
     JUNIT = "junit"
 
 
+class DataFormat(enum.StrEnum):
+    """The formats of manifests."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
 class WideFormat(enum.StrEnum):
     """The formats of tables of objects, as in kubectl."""
 
@@ -73,7 +80,7 @@ def print_names(resource: str, names: Iterable[str]) -> None:
         sys.stdout.write(shown(f"{resource}/{name.rpartition('/')[2]}") + "\n")
 
 
-def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
+def print_data(value: Any, form: Format | NamedFormat | DataFormat | WideFormat) -> None:
     """Print plain data; `form` is JSON or YAML."""
     text = json_text(value, indent=2) if form == Format.JSON else yaml_text(value).rstrip("\n")
     sys.stdout.write(text + "\n")

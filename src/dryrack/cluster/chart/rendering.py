@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dryrack.cluster.chart.functions import FUNCTIONS, ChartError
-from dryrack.cluster.chart.go_template import Scope, Templates
+from dryrack.cluster.chart.go_template import Block, Scope, Templates
 from dryrack.cluster.chart.values import ValuesError, merge_values, schema_problems
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ PARTS: Mapping[str, str] = {
     "plugin": "plugin/",
     "dashboard": "dashboard/",
 }
+
+_FIRST_KINDS = ("Namespace", "ServiceAccount", "ConfigMap", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,28 @@ def default_values() -> dict[str, Any]:
     return dict(yaml.safe_load((CHART / "values.yaml").read_text()))
 
 
+@cache
+def _schema() -> dict[str, Any]:
+    return dict(json.loads((CHART / "values.schema.json").read_text()))
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    """Return the content of Chart.yaml, as `.Chart`."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    return {key[0].upper() + key[1:]: value for key, value in chart.items()}
+
+
+@cache
+def _templates() -> Mapping[str, Block]:
+    """Return the templates of the chart by name."""
+    folder = CHART / "templates"
+    files = [folder / "_helpers.tpl", *sorted(folder.rglob("*.yaml"))]
+    templates = Templates(FUNCTIONS)
+    names = [(each.relative_to(folder).as_posix(), each.read_text()) for each in files]
+    return {name: templates.read(name, text) for name, text in names}
+
+
 def render(release: Release, values: Mapping[str, Any], part: str = "") -> str:
     """
     Return the manifests of all parts or of one, in YAML.
@@ -63,14 +88,20 @@ def render(release: Release, values: Mapping[str, Any], part: str = "") -> str:
     the chart refuses.
     """
     merged = merge_values(default_values(), values)
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    if problems := list(schema_problems(merged, schema, schema)):
+    if problems := list(schema_problems(merged, _schema(), _schema())):
         raise ValuesError("\n".join(problems))
-    templates = CHART / "templates"
-    names = sorted(each.relative_to(templates).as_posix() for each in templates.rglob("*.yaml"))
-    rendered = {name: _render(name, release, merged) for name in ("validate.yaml", *names)}
+    _render("validate.yaml", release, merged)
+    rendered = {name: _render(name, release, merged) for name in _templates()}
     chosen = [text for name, text in rendered.items() if name.startswith(PARTS.get(part, ""))]
-    return "".join(f"---\n{text.strip().removeprefix('---').strip()}\n" for text in chosen if text.strip())
+    documents = [doc.strip() for text in chosen for doc in re.split(r"^---$", text, flags=re.M)]
+    return "".join(f"---\n{each}\n" for each in sorted(filter(None, documents), key=_order))
+
+
+def _order(document: str) -> int:
+    """Return the place of an object: what others need comes first, as with Helm."""
+    kind = re.search(r"^kind: (\w+)$", document, flags=re.M)
+    name = kind[1] if kind else ""
+    return _FIRST_KINDS.index(name) if name in _FIRST_KINDS else len(_FIRST_KINDS)
 
 
 def render_file(name: str, release: Release, values: Mapping[str, Any]) -> str:
@@ -79,26 +110,6 @@ def render_file(name: str, release: Release, values: Mapping[str, Any]) -> str:
 
 
 def _render(name: str, release: Release, values: Mapping[str, Any]) -> str:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    templates = _templates()
-    block = templates.read(name, (CHART / "templates" / name).read_text())
-    dot = {
-        "Values": values,
-        "Release": {
-            "Name": release.name,
-            "Namespace": release.namespace,
-            "Service": release.service,
-        },
-        "Chart": {key[0].upper() + key[1:]: value for key, value in chart.items()},
-        "Files": _Files(),
-        "Template": {"Name": name},
-    }
-    return block(Scope(dot, {"$": dot}))
-
-
-@cache
-def _templates() -> Templates:
-    templates = Templates(FUNCTIONS)
-    helpers = "_helpers.tpl"
-    templates.read(helpers, (CHART / "templates" / helpers).read_text())
-    return templates
+    names = {"Name": release.name, "Namespace": release.namespace, "Service": release.service}
+    dot = {"Values": values, "Release": names, "Chart": _facts(), "Files": _Files()}
+    return _templates()[name](Scope(dot, {"$": dot}))

@@ -26,15 +26,21 @@ class ValuesError(DryrackError):
     """Values that the chart does not accept."""
 
 
-def merge_values(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both together, as Helm does: `over` takes precedence, and null removes a value."""
+def merge_values(
+    base: Mapping[str, Any], over: Mapping[str, Any], *, keeps_null: bool = False
+) -> dict[str, Any]:
+    """
+    Return both together, as Helm does: `over` takes precedence, and null removes a value.
+
+    Values of several files keep null, which then removes a default value.
+    """
     merged = dict(base)
     for key, value in over.items():
         old = base.get(key)
-        if value is None:
+        if value is None and not keeps_null:
             merged.pop(key, None)
         elif isinstance(value, dict) and isinstance(old, dict):
-            merged[key] = merge_values(old, value)
+            merged[key] = merge_values(old, value, keeps_null=keeps_null)
         else:
             merged[key] = value
     return merged
