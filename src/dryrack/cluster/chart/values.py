@@ -54,7 +54,7 @@ def set_value(assignment: str) -> dict[str, Any]:
         raise ValuesError(f"--set {assignment!r}: must be KEY=VALUE, for example plugin.enabled=true")
     if text.startswith("{") and text.endswith("}"):
         items = text[1:-1].split(",")
-        value: Any = [_scalar(each.strip()) for each in items] if text != "{}" else []
+        value: Any = [_scalar(each.strip()) for each in items]
     else:
         value = _scalar(text)
     for key in reversed(keys):
