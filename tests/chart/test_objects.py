@@ -115,10 +115,11 @@ def test_the_api_server_accepts_each_object(name: str) -> None:
 def test_lint_finds_nothing(name: str, tmp_path: Path) -> None:
     """The chart has no mistake that dryrack lint knows."""
     values, release = CASES[name]
-    (tmp_path / "chart.yaml").write_text(render(release, values))
-    (tmp_path / "monitors.yaml").write_text(yaml.safe_dump(MONITORS))
+    files = tmp_path / "chart.yaml", tmp_path / "monitors.yaml"
+    files[0].write_text(render(release, values))
+    files[1].write_text(yaml.safe_dump(MONITORS))
 
-    assert lint(tmp_path) == ()
+    assert lint(*files) == ()
 
 
 @pytest.mark.parametrize(
