@@ -119,7 +119,8 @@ def test_lint_finds_nothing(name: str, tmp_path: Path) -> None:
     files[0].write_text(render(release, values))
     files[1].write_text(yaml.safe_dump(MONITORS))
 
-    assert lint(*files) == ()
+    # Objects of custom kinds are not checked, which is a finding of its own.
+    assert [each for each in lint(*files) if each.code != "DR007"] == []
 
 
 @pytest.mark.parametrize(
