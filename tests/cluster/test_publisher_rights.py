@@ -11,7 +11,7 @@ import pytest
 from tests.client.planes import CountedChance
 from tests.cluster import publisher_play
 from tests.cluster.publisher_play import ACCOUNT, LEASE, NAMESPACE
-from tests.cluster.rights_witness import As, Witness
+from tests.cluster.rights_witness import As, Witness, granted_names
 from tests.realcluster import kubeconfig, readiness
 from tests.realcluster.controlplane import Options
 
@@ -80,6 +80,7 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
 
     assert witness.forbidden == []
     assert sorted(witness.done) == sorted(publisher_play.granted())
+    assert granted_names(publisher_play.manifests()) <= witness.names
 
 
 @pytest.mark.real
