@@ -46,17 +46,21 @@ class Helm:
         return done.stdout
 
     def template(
-        self, values: Raw, namespace: str = "dryrack-system", release: str = "dryrack"
+        self,
+        values: Raw,
+        *options: str,
+        namespace: str = "dryrack-system",
+        release: str = "dryrack",
     ) -> subprocess.CompletedProcess[str]:
         """`helm template` with these values."""
         file = self.directory / "values.yaml"
         file.write_text(yaml.safe_dump(values))
         words = ("template", release, CHART, "-n", namespace, "-f", file)
-        return self.run(*words, "--kube-version", "1.36.0")
+        return self.run(*words, "--kube-version", "1.36.0", *options)
 
     def objects(self, values: Raw, **where: str) -> list[Raw]:
-        """The objects that `helm template` prints."""
-        done = self.template(values, **where)
+        """The objects that `helm template` prints, without hooks."""
+        done = self.template(values, "--no-hooks", **where)
         assert done.returncode == 0, done.stderr
         return load(done.stdout)
 

@@ -26,11 +26,11 @@ SEEDS = {
 }
 
 
-def ours(values: Mapping[str, Raw], namespace: str = "dryrack-system", release: str = "dryrack") -> list[Raw]:
+def ours(
+    values: Mapping[str, Raw], namespace: str = "dryrack-system", release: str = "dryrack"
+) -> list[Raw]:
     """The objects that `dryrack manifests` prints."""
     return load(render(Release(release, namespace), values))
-
-
 
 
 @pytest.mark.parametrize("name", SEEDS)
@@ -54,6 +54,20 @@ def test_default_values(tmp_path: Path) -> None:
     assert helm.objects({}, release="a" * 50) == ours({}, release="a" * 50)
 
 
+def test_the_removal_of_slices_is_a_hook(tmp_path: Path) -> None:
+    """Helm runs the Job and its account only after the uninstallation, and deletes them."""
+    helm = Helm(tmp_path)
+    with_job = load(helm.template({}).stdout)
+    hooks = [each for each in with_job if each not in ours({})]
+    without = {"publisher": {"removeSlices": False}}
+
+    assert sorted(each["kind"] for each in hooks) == [
+        *("ClusterRole", "ClusterRoleBinding", "Job", "ServiceAccount"),
+    ]
+    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in hooks} == {"post-delete"}
+    assert load(helm.template(without).stdout) == ours(without)
+
+
 @pytest.mark.parametrize("path", LEAVES, ids=".".join)
 def test_each_value_has_the_same_effect(tmp_path: Path, path: tuple[str, ...]) -> None:
     """`helm template` and `dryrack manifests` print the same objects for each value."""
@@ -68,7 +82,7 @@ def test_each_value_has_the_same_effect(tmp_path: Path, path: tuple[str, ...]) -
 def test_helm_refuses_the_same_combinations(tmp_path: Path, values: Raw, message: str) -> None:
     """The sentence is the same."""
     namespace = "default" if "allowDefaultNamespace" in values else "dryrack-system"
-    done = Helm(tmp_path).template(values, namespace)
+    done = Helm(tmp_path).template(values, namespace=namespace)
 
     assert done.returncode != 0
     assert message in done.stderr

@@ -133,7 +133,7 @@ def test_a_release_is_installed_upgraded_and_uninstalled(tmp_path: Path, name: s
     namespace, release = SEEDS[name]
     values = VALUES / f"{name}.yaml"
     kinds = (
-        "deployments,daemonsets,services,serviceaccounts,configmaps,secrets,roles,rolebindings,"
+        "jobs,deployments,daemonsets,services,serviceaccounts,configmaps,secrets,roles,rolebindings,"
         "poddisruptionbudgets,clusterroles,clusterrolebindings,deviceclasses,crd,"
         "validatingadmissionpolicies,validatingadmissionpolicybindings"
     )
@@ -171,7 +171,7 @@ def test_without_keep_nothing_stays(tmp_path: Path) -> None:
 
 
 def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:
-    """The publisher publishes for KWOK nodes, the scheduler binds a gang, the dashboard is ready."""
+    """The publisher publishes for KWOK nodes, the scheduler binds a gang."""
     configuration = yaml.safe_load(example_path("karpenter-gpu/config.yaml").read_text())
     file = tmp_path / "values.yaml"
     content = next(iter(configuration["data"].values()))
@@ -195,9 +195,12 @@ def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:
             return all(each["status"].get("readyReplicas") for each in found)
 
         until("ready", is_ready, *logs)
-        slices = lambda: world.get("resourceslices")["items"]  # noqa: E731
-        until("published", lambda: len(slices()) == 2, *logs)
-        assert {each["spec"]["nodeName"] for each in slices()} == {"node-1", "node-2"}
+
+        def are_published() -> bool:
+            found = world.get("resourceslices")["items"]
+            return {each["spec"]["nodeName"] for each in found} == {"node-1", "node-2"}
+
+        until("published", are_published, *logs)
 
         pods = "".join(POD.replace("NAME", name) for name in ("first", "second"))
         world.plane.must("apply", "-f", "-", stdin=GANG + pods)
@@ -207,7 +210,10 @@ def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:
             return all(each["spec"].get("nodeName") for each in found)
 
         until("bound", are_bound, *logs)
-        until("reported", lambda: 'gang scheduled gang="pod group default/gang" pods=2' in _read(logs[1]))
+        until(
+            "reported",
+            lambda: 'gang scheduled gang="pod group default/gang" pods=2' in _read(logs[1]),
+        )
         said = "".join(map(_read, logs))
     assert "forbidden" not in said.lower()
     assert "Traceback" not in said

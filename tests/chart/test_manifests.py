@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -84,11 +83,17 @@ def test_the_schema_and_the_values_are_the_same_and_each_value_is_described() ->
 
 REFUSALS = [
     ({"allowDefaultNamespace": False}, "the release namespace is default; install with "),
-    (dict.fromkeys(("publisher", "scheduler", "dashboard"), {"enabled": False}), "all parts are "),
+    (
+        {part: {"enabled": False} for part in ("publisher", "scheduler", "dashboard")},
+        "all parts are ",
+    ),
     ({"publisher": {"replicas": 2, "leaderElection": {"enabled": False}}}, "publisher.replicas is"),
     ({"scheduler": {"replicas": 2, "leaderElection": {"enabled": False}}}, "scheduler.replicas is"),
     ({"publisher": {"name": "x"}, "scheduler": {"name": "x"}}, "scheduler.name: another part also"),
-    ({"publisher": {"leaderElection": {"name": "dryrack-scheduler"}}}, "use the same lease dryrack-"),
+    (
+        {"publisher": {"leaderElection": {"name": "dryrack-scheduler"}}},
+        "use the same lease dryrack-",
+    ),
     (
         {"publisher": {"leaderElection": {"name": "dryrack-scheduler-gangs"}}},
         "use the same lease dryrack-scheduler-gangs",
@@ -104,7 +109,10 @@ REFUSALS = [
         {"plugin": {"enabled": True, "devices": ["nvidia.com/gpu"]}},
         "nvidia.com/gpu is the resource name of a device plugin, not a device kind",
     ),
-    ({"plugin": {"enabled": True, "devices": ["gpus:8"]}}, "gpus:8 is not a device kind of dryrack"),
+    (
+        {"plugin": {"enabled": True, "devices": ["gpus:8"]}},
+        "gpus:8 is not a device kind of dryrack",
+    ),
     (
         {"plugin": {"enabled": True, "devices": ["catalogue:p5.48xlarge"]}},
         "the drivers of catalogue:p5.48xlarge are not known to the chart",
@@ -118,7 +126,10 @@ REFUSALS = [
         {"plugin": {"enabled": True, "devices": ["gpu"], "maxSurge": 0}},
         "plugin.maxSurge and plugin.maxUnavailable are both 0",
     ),
-    ({"dashboard": {"ingress": {"enabled": True, "host": "a.b"}}}, "dashboard.ingress needs a fixed"),
+    (
+        {"dashboard": {"ingress": {"enabled": True, "host": "a.b"}}},
+        "dashboard.ingress needs a fixed",
+    ),
     ({"dashboard": {"replicas": 2}}, "dashboard.replicas is greater than 1"),
     (
         {"dashboard": {"ingress": {"enabled": True}, "tokenSecret": {"name": "t"}}},
@@ -173,9 +184,10 @@ def test_wrong_values_are_refused(assignment: str, message: str) -> None:
 def test_seed_names() -> None:
     """The values files have the names that the commands of existing guides use."""
     fake = seed("fake", "fake-system", "fake-dra-driver")
-    assert {"Deployment/fake-dra-driver-controller", "DaemonSet/fake-dra-driver-kubeletplugin"} < set(
-        fake
-    )
+    assert {
+        "Deployment/fake-dra-driver-controller",
+        "DaemonSet/fake-dra-driver-kubeletplugin",
+    } < set(fake)
     daemon_set = fake["DaemonSet/fake-dra-driver-kubeletplugin"]
     labels = daemon_set["spec"]["template"]["metadata"]["labels"]
     assert labels["app.kubernetes.io/name"] == labels["app.kubernetes.io/instance"]
@@ -327,7 +339,7 @@ def test_a_file_that_has_no_values_is_named(tmp_path: Path, content: str) -> Non
 
 
 def test_objects_come_before_those_that_need_them() -> None:
-    """As with Helm, namespaces, accounts and definitions are first, so that kubectl can apply them."""
+    """As with Helm, namespaces and accounts are first, so that kubectl can apply all objects."""
     kinds = [each["kind"] for each in objects(ALL)]
 
     assert kinds.index("Deployment") > max(

@@ -100,6 +100,7 @@ NEW: dict[str, Any] = {
         "catalog": True,
         "nodes": {"selector": "type=kwok", "all": True, "real": True},
         "resync": "1m",
+        "removeSlices": False,
         "policy": {
             "enabled": False,
             "nodes": "off",
@@ -151,8 +152,9 @@ ALSO: dict[str, dict[str, Any]] = {
     "scheduler.leaderElection.enabled": {"scheduler": {"replicas": 1}},
     "plugin.maxUnavailable": {"plugin": {"maxSurge": 0, "maxUnavailable": 1}},
 }
-# These only permit what the chart otherwise refuses, or are for a parent chart.
-WITHOUT_EFFECT = {"allowDefaultNamespace", "global"}
+# These only permit what the chart otherwise refuses, are for a parent chart, or are about a hook,
+# which only Helm runs.
+WITHOUT_EFFECT = {"allowDefaultNamespace", "global", "publisher.removeSlices"}
 
 
 def schema() -> dict[str, Any]:

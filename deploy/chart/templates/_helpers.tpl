@@ -88,7 +88,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 spec:
-  serviceAccountName: {{ include "dryrack.name" . }}
+  serviceAccountName: {{ .account | default (include "dryrack.name" .) }}
   {{- with $root.Values.imagePullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
@@ -130,6 +130,22 @@ resources:
 {{- end }}
 {{- end }}
 
+{{/* What the Pod Security Standard restricted requires. */}}
+{{- define "dryrack.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "dryrack.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
 {{/* A Deployment that runs as a normal user, and what belongs to it. */}}
 {{- define "dryrack.deployment" -}}
 {{- $values := index .root.Values .part }}
@@ -146,11 +162,7 @@ spec:
       {{- include "dryrack.selectorLabels" . | nindent 6 }}
   template:
     {{- include "dryrack.podTemplate" . | nindent 4 }}
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile: {type: RuntimeDefault}
+      {{- include "dryrack.podSecurity" . | nindent 6 }}
       containers:
       - name: {{ .part }}
         {{- include "dryrack.container" . | nindent 8 }}
@@ -169,10 +181,7 @@ spec:
         readinessProbe:
           httpGet: {path: {{ .readyPath }}, port: {{ .healthPort }}}
           periodSeconds: 5
-        securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL]}
+        {{- include "dryrack.containerSecurity" . | nindent 8 }}
         {{- with .volumeMounts }}
         volumeMounts:
           {{- toYaml . | nindent 10 }}

@@ -92,7 +92,9 @@ async def _serve_cluster(
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)
         await check(client)
-        await _serve(Live(client, clock=SystemClock(), chance=SystemChance()), address, hosts, token)
+        await _serve(
+            Live(client, clock=SystemClock(), chance=SystemChance()), address, hosts, token
+        )
 
 
 async def _serve(

@@ -30,9 +30,8 @@ def run(options: ManifestsOptions) -> None:
     except (ChartError, ValuesError) as error:
         raise UsageError(str(error)) from None
     if not text:
-        raise UsageError(
-            f"the values disable {options.part}; to enable it, add --set {options.part}.enabled=true"
-        )
+        part = options.part
+        raise UsageError(f"the values disable {part}; to enable it, add --set {part}.enabled=true")
     if options.output is DataFormat.YAML:
         sys.stdout.write(text)
     else:

@@ -488,6 +488,10 @@ class PublishOptions:
             "--once", help="Publish once and exit; status 0 if all slices are as configured."
         ),
     ] = False
+    remove_slices: Annotated[
+        bool,
+        instead_option("--remove-slices", help="Delete the slices of the publisher and exit."),
+    ] = False
     dry_run: Annotated[
         bool, instead_option("--dry-run", help="Print the slices and exit; write nothing.")
     ] = False
@@ -759,9 +763,9 @@ class ManifestsOptions:
     """
 
     part: Annotated[str, argument(metavar="[PART]", help="Print only this part.")] = ""
-    namespace: Annotated[
-        str, option("-n", "--namespace", help="Namespace of the objects.")
-    ] = "dryrack-system"
+    namespace: Annotated[str, option("-n", "--namespace", help="Namespace of the objects.")] = (
+        "dryrack-system"
+    )
     release: Annotated[str, option("--release", help="Name of the Helm release.")] = "dryrack"
     values: Annotated[
         tuple[str, ...],
@@ -771,9 +775,7 @@ class ManifestsOptions:
         tuple[str, ...],
         option("--set", metavar="KEY=VALUE", help="Set one value. Repeatable."),
     ] = ()
-    output: Annotated[DataFormat, option("-o", "--output", help="Output format.")] = (
-        DataFormat.YAML
-    )
+    output: Annotated[DataFormat, option("-o", "--output", help="Output format.")] = DataFormat.YAML
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

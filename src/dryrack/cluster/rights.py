@@ -39,7 +39,7 @@ class Publisher:
 
 
 def publisher(where: Publisher) -> str:
-    """Return the manifests for a publisher, in YAML; the account is in the ConfigMap's namespace."""
+    """Return the manifests for a publisher whose account is next to the ConfigMap, in YAML."""
     config_map = {"namespace": where.config_map.namespace, "name": where.config_map.name}
     election = {"namespace": where.lease.namespace, "name": where.lease.name}
     values = {"configMap": config_map, "leaderElection": election}

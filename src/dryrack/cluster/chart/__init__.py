@@ -14,7 +14,7 @@ from dryrack.cluster.chart.rendering import (
     render,
     render_file,
 )
-from dryrack.cluster.chart.values import ValuesError, merge_values, schema_problems, set_value
+from dryrack.cluster.chart.values import ValuesError, merge_values, set_value
 
 __all__ = [
     "CHART",
@@ -26,6 +26,5 @@ __all__ = [
     "merge_values",
     "render",
     "render_file",
-    "schema_problems",
     "set_value",
 ]

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Function = Callable[..., Any]
-_TAG = re.compile(r"\{\{(-?)\s*(.*?)\s*(-?)\}\}", re.S)
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:\\.|[^"\\])*")|(?P<number>-?\d+)|(?P<variable>\$\w*(?:\.\w+)*)"""
     r"""|(?P<close>\)(?:\.\w+)*)|(?P<field>\.(?:\w+(?:\.\w+)*)?)|(?P<name>\w+)"""
@@ -79,16 +78,15 @@ class _Reader:
     def __init__(self, templates: Templates, text: str) -> None:
         self._templates = templates
         self._items: list[tuple[bool, str]] = []
-        end = 0
-        trims = False
-        for tag in _TAG.finditer(text):
-            between = text[end : tag.start()]
-            between = between.lstrip() if trims else between
-            self._items.append((False, between.rstrip() if tag[1] else between))
-            self._items.append((True, tag[2]))
-            trims = bool(tag[3])
-            end = tag.end()
-        self._items.append((False, text[end:].lstrip() if trims else text[end:]))
+        before, *tags = text.split("{{")
+        for tag in tags:
+            content, separator, after = tag.partition("}}")
+            if not separator:
+                raise TemplateError(f"no }}}} after {{{{{tag[:20]}")
+            self._items.append((False, before.rstrip() if content.startswith("-") else before))
+            self._items.append((True, content.removeprefix("-").removesuffix("-").strip()))
+            before = after.lstrip() if content.endswith("-") else after
+        self._items.append((False, before))
         self._next = 0
 
     def read(self) -> Block:
@@ -162,14 +160,16 @@ class _Reader:
         body, _ = self._block()
 
         def run(scope: Scope) -> str:
-            values = items(scope) or ()
-            is_map = isinstance(values, Mapping)
+            values: Any = items(scope) or ()
+            is_map = isinstance(values, dict)
             pairs = sorted(values.items()) if is_map else enumerate(values)
             output = []
             for key, value in pairs:
                 inner = scope.inner(value)
                 if first:
-                    inner.variables.update({first: key, second: value} if second else {first: value})
+                    inner.variables.update(
+                        {first: key, second: value} if second else {first: value}
+                    )
                 output.append(body(inner))
             return "".join(output)
 

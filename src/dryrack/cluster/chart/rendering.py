@@ -82,7 +82,7 @@ def _templates() -> Mapping[str, Block]:
 
 def render(release: Release, values: Mapping[str, Any], part: str = "") -> str:
     """
-    Return the manifests of all parts or of one, in YAML.
+    Return the manifests of all parts or of one, in YAML, without the hooks of Helm.
 
     Raise `ValuesError` for values that the schema refuses, and `ChartError` for combinations that
     the chart refuses.
@@ -94,6 +94,8 @@ def render(release: Release, values: Mapping[str, Any], part: str = "") -> str:
     rendered = {name: _render(name, release, merged) for name in _templates()}
     chosen = [text for name, text in rendered.items() if name.startswith(PARTS.get(part, ""))]
     documents = [doc.strip() for text in chosen for doc in re.split(r"^---$", text, flags=re.M)]
+    # Hooks are for Helm: kubectl would run them at once.
+    documents = [each for each in documents if "helm.sh/hook:" not in each]
     return "".join(f"---\n{each}\n" for each in sorted(filter(None, documents), key=_order))
 
 

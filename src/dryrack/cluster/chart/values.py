@@ -9,15 +9,28 @@ from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
+_TYPES: Mapping[str, type] = {
     "object": dict,
     "array": list,
     "string": str,
     "boolean": bool,
     "integer": int,
-    "number": (int, float),
+}
+# Each keyword of a limit, whether a value keeps it, and the problem otherwise.
+_LIMITS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "minItems": (lambda value, limit: len(value) >= limit, "must have at least {limit} items"),
+    "pattern": (
+        lambda value, limit: re.search(limit, value) is not None,
+        "{value!r} does not match {limit}",
+    ),
+    "maxLength": (
+        lambda value, limit: len(value) <= limit,
+        "must have at most {limit} characters",
+    ),
+    "minimum": (lambda value, limit: value >= limit, "must be at least {limit}"),
+    "enum": (lambda value, limit: value in limit, "must be one of {limit}"),
 }
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -51,7 +64,9 @@ def set_value(assignment: str) -> dict[str, Any]:
     path, separator, text = assignment.partition("=")
     keys = [each.replace("\\.", ".") for each in re.split(r"(?<!\\)\.", path)]
     if not separator or not all(keys):
-        raise ValuesError(f"--set {assignment!r}: must be KEY=VALUE, for example plugin.enabled=true")
+        raise ValuesError(
+            f"--set {assignment!r}: must be KEY=VALUE, for example plugin.enabled=true"
+        )
     if text.startswith("{") and text.endswith("}"):
         items = text[1:-1].split(",")
         value: Any = [_scalar(each.strip()) for each in items]
@@ -73,36 +88,31 @@ def schema_problems(
 ) -> Iterator[str]:
     """Yield how a value differs from a JSON schema, with the keywords that the chart uses."""
     if reference := schema.get("$ref"):
-        schema = {**root["definitions"][reference.rpartition("/")[2]], **schema}
+        schema = root["definitions"][reference.rpartition("/")[2]]
     kind = schema.get("type", "object")
-    is_bool = isinstance(value, bool) and kind != "boolean"
-    if is_bool or not isinstance(value, _TYPES[kind]):
+    found: Any = value
+    if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
         yield f"{path}: must be of type {kind}"
-    elif kind == "object":
+        return
+    if kind == "object":
         properties = schema.get("properties", {})
-        more = schema.get("additionalProperties", True)
-        for key, each in value.items():
+        more = schema.get("additionalProperties", {})
+        for key, each in found.items():
             inner = f"{path}.{key}" if path else key
-            if key in properties:
-                yield from schema_problems(each, properties[key], root, inner)
-            elif more is False:
+            child = properties.get(key, more)
+            if child is False:
                 yield f"{inner}: unknown value{_hint(key, properties)}"
-            elif isinstance(more, dict):
-                yield from schema_problems(each, more, root, inner)
-    elif kind == "array":
-        for index, each in enumerate(value):
-            yield from schema_problems(each, schema.get("items", {}), root, f"{path}[{index}]")
-        if len(value) < schema.get("minItems", 0):
-            yield f"{path}: must have at least {schema['minItems']} items"
-    elif kind == "string":
-        if not re.search(schema.get("pattern", ""), value):
-            yield f"{path}: {value!r} does not match {schema['pattern']}"
-        if len(value) > schema.get("maxLength", len(value)):
-            yield f"{path}: must have at most {schema['maxLength']} characters"
-    elif kind == "integer" and value < schema.get("minimum", value):
-        yield f"{path}: must be at least {schema['minimum']}"
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{path}: must be one of {', '.join(map(str, schema['enum']))}"
+            elif child:
+                yield from schema_problems(each, child, root, inner)
+        return
+    if kind == "array":
+        for index, each in enumerate(found):
+            yield from schema_problems(each, schema["items"], root, f"{path}[{index}]")
+    for keyword, (is_kept, problem) in _LIMITS.items():
+        if keyword in schema and not is_kept(value, schema[keyword]):
+            limit = schema[keyword]
+            shown = ", ".join(map(str, limit)) if isinstance(limit, list) else limit
+            yield f"{path}: {problem.format(value=value, limit=shown)}"
 
 
 def _hint(key: str, properties: Mapping[str, Any]) -> str:
