@@ -110,7 +110,7 @@ def test_an_old_cluster_is_refused(tmp_path: Path) -> None:
     assert helm(*words, "v1.34.1-eks-1234567")
 
 
-def test_the_package_has_the_version_of_dryrack(tmp_path: Path) -> None:
+def test_the_chart_can_be_packaged(tmp_path: Path) -> None:
     """`helm package` makes an archive of the whole chart."""
     from dryrack.base.version import __version__
 

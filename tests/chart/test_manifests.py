@@ -12,6 +12,7 @@ import yaml
 from tests.chart.variations import ALL, ALSO, NEW, WITHOUT_EFFECT, at, leaves, nested, schema
 from tests.cli.command import dryrack
 
+from dryrack.base.version import __version__
 from dryrack.cluster.chart import (
     CHART,
     ChartError,
@@ -79,6 +80,13 @@ def test_the_schema_and_the_values_are_the_same_and_each_value_is_described() ->
                 check(node["properties"][key], found[key], f"{path}.{key}")
 
     check(schema(), values, "values")
+
+
+def test_the_chart_has_the_version_of_dryrack() -> None:
+    """The version of the chart is also the default tag of the image."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+    assert chart["version"] == chart["appVersion"] == __version__
 
 
 REFUSALS = [
