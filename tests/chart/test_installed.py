@@ -19,14 +19,17 @@ from tests.chart.helm import CHART, VALUES, Helm
 from tests.chart.test_helm import SEEDS
 from tests.cli.command import example_path
 from tests.clients.served import ServedPlane
+from tests.kubeletplugin.test_serving import short_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+__all__ = ["short_path"]
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 NAMESPACE = "dryrack-system"
 _SECONDS_MAX = 60
+STATES = "nas.fake.resource.3-shake.com"
 # Virtual nodes are nodes of KWOK; here, the Pods of the chart are processes of this machine.
 ON_VIRTUAL_NODES = ("--set", "avoidVirtualNodes=false")
 GANG = """
@@ -78,19 +81,18 @@ class Cluster:
         return set(self.plane.must("get", kinds, "-A", "-o", "name").split())
 
     @contextmanager
-    def running(self, part: str) -> Iterator[Path]:
+    def running(self, workload: str, namespace: str = NAMESPACE) -> Iterator[Path]:
         """The program of a part in place of its Pod; yields the file with what it prints."""
-        log = self.plane.directory / f"{part}.log"
-        deployment = self.get("deployment", f"dryrack-{part}", "-n", NAMESPACE)
-        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        log = self.plane.directory / f"{workload.rpartition('/')[2]}.log"
+        [container] = self.get(workload, "-n", namespace)["spec"]["template"]["spec"]["containers"]
         # The arguments of the chart, but on free ports of loopback.
         ports = {str(each["containerPort"]): str(free_port()) for each in container["ports"]}
         addresses = {f":{port}": f"127.0.0.1:{local}" for port, local in ports.items()}
         changes = {"0.0.0.0": "127.0.0.1", **ports, **addresses}
         words = [changes.get(word, word) for word in container["args"]]
-        command = [sys.executable, "-m", "dryrack", "run", "-n", NAMESPACE, "--without-args"]
+        command = [sys.executable, "-m", "dryrack", "run", "-n", namespace, "--without-args"]
         command += [word for port in ports.items() for word in ("--port", "=".join(port))]
-        command += [f"deployment/dryrack-{part}", "--", sys.executable, "-m", "dryrack", *words]
+        command += [workload, "--", sys.executable, "-m", "dryrack", *words]
         environment = {**os.environ, "KUBECONFIG": str(self.plane.kubeconfig)}
         with (
             log.open("w") as file,
@@ -188,7 +190,7 @@ def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:
         until("created", lambda: len(world.get("pods", "-n", NAMESPACE)["items"]) == 3)
         for each in world.get("pods", "-n", NAMESPACE)["items"]:
             bind(world, each["metadata"]["name"])
-        logs = [stack.enter_context(world.running(part)) for part in parts]
+        logs = [stack.enter_context(world.running(f"deployment/dryrack-{part}")) for part in parts]
 
         def is_ready() -> bool:
             found = world.get("deployments", "-n", NAMESPACE)["items"]
@@ -217,6 +219,28 @@ def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:
         said = "".join(map(_read, logs))
     assert "forbidden" not in said.lower()
     assert "Traceback" not in said
+
+
+def test_the_plugin_does_its_work_with_the_token_of_its_pod(
+    tmp_path: Path, short_path: Path
+) -> None:
+    """The policy admits the slices of its node; the commands for the state of the node work."""
+    namespace, release = SEEDS["fake"]
+    with cluster(tmp_path, "plugin", "--nodes", "2") as world:
+        world.helm(
+            *("upgrade", "-i", release, CHART, "-n", namespace, "--create-namespace"),
+            *("-f", VALUES / "fake.yaml", *ON_VIRTUAL_NODES, "--wait"),
+            *("--set", f"plugin.kubeletDir={short_path},plugin.cdiDir={short_path}/cdi"),
+        )
+        with world.running(f"daemonset/{release}-kubeletplugin", namespace) as log:
+            until("published", lambda: bool(world.get("resourceslices")["items"]), log)
+            [found] = world.get("resourceslices")["items"]
+            node = found["spec"]["nodeName"]
+            until("reported", lambda: f"nodeallocationstate.{STATES}/{node}" in world.names("nas"))
+            described = world.plane.must("describe", "-n", namespace, f"nas/{node}")
+            assert described.count("Uuid:  FAKE-") == 8
+            assert len(found["spec"]["devices"]) == 8
+        assert "forbidden" not in _read(log).lower()
 
 
 def bind(world: Cluster, pod: str) -> None:
