@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from tests.chart.helm import CHART, VALUES, Helm, load
 from tests.chart.test_manifests import LEAVES, REFUSALS, SCHEMA_REFUSALS, changed
+from tests.clients.served import ServedPlane
 
 from dryrack.cluster.chart import Release, ValuesError, render, set_value
 
@@ -99,6 +101,25 @@ def test_helm_refuses_the_same_values(tmp_path: Path, assignment: str, _: str) -
     assert "values don't meet the specifications of the schema" in done.stderr
     with pytest.raises(ValuesError):
         render(Release("dryrack", "dryrack-system"), set_value(assignment))
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_notes_name_objects_that_exist(tmp_path: Path, name: str) -> None:
+    """The commands that Helm prints after the installation fit the objects."""
+    namespace, release = SEEDS[name]
+    words = (CHART, "-n", namespace, "-f", VALUES / f"{name}.yaml", "--dry-run=client")
+    with ServedPlane(tmp_path, ("--nodes", "1"), f"notes-{name}") as plane:
+        printed = Helm(tmp_path, plane.kubeconfig)("install", release, *words)
+    manifest, _, notes = printed.partition("\nNOTES:\n")
+    workloads = {
+        f"{each['kind'].lower()}/{each['metadata']['name']}"
+        for each in load(manifest.partition("MANIFEST:")[2])
+    }
+
+    found = set(re.findall(r"(?:deployment|daemonset)/\S+", notes))
+    assert found or name == "dra-kwok"
+    assert found <= workloads
+    assert f"is installed in namespace {namespace}." in notes
 
 
 def test_an_old_cluster_is_refused(tmp_path: Path) -> None:
