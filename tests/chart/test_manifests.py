@@ -189,6 +189,24 @@ def test_wrong_values_are_refused(assignment: str, message: str) -> None:
     assert message in str(refusal.value)
 
 
+NULLABLE = ("array", "object")
+
+
+@pytest.mark.parametrize(("path", "node"), [*leaves()], ids=lambda each: str(each)[:60])
+def test_a_value_of_null_is_empty_or_refused(path: tuple[str, ...], node: Raw) -> None:
+    """Lists and maps can be removed; for other values, the error names the value."""
+    values = merge_values(ALL, nested(path, None), keeps_null=True)
+    if node["type"] not in NULLABLE or "minItems" in node:
+        with pytest.raises(ValuesError) as refusal:
+            render(RELEASE, values)
+        assert f"{'.'.join(path)}: must not be null" in str(refusal.value)
+    elif path == ("plugin", "drivers"):
+        with pytest.raises(ChartError, match=r"plugin\.drivers"):
+            render(RELEASE, values)
+    else:
+        assert render(RELEASE, values)
+
+
 def test_seed_names() -> None:
     """The values files have the names that the commands of existing guides use."""
     fake = seed("fake", "fake-system", "fake-dra-driver")

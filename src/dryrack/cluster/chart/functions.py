@@ -26,8 +26,12 @@ def _fail(message: str) -> None:
     raise ChartError(message)
 
 
+def _from_yaml(text: str) -> Any:
+    return yaml.load(text, Loader=yaml.CSafeLoader)
+
+
 def _to_yaml(value: Any) -> str:
-    text: str = yaml.safe_dump(value, width=float("inf"), allow_unicode=True)
+    text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, width=2**31 - 1, allow_unicode=True)
     return text.removesuffix("...\n").rstrip("\n")
 
 
@@ -43,10 +47,10 @@ def _printf(form: str, *values: Any) -> str:
     return form % tuple(map(to_text, values))
 
 
-def _merge(target: dict[str, Any], *others: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(target: dict[str, Any], *others: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the target with what it lacks; values of the target take precedence."""
     for other in others:
-        for key, value in other.items():
+        for key, value in (other or {}).items():
             if isinstance(value, dict) and isinstance(target.get(key), dict):
                 _merge(target[key], value)
             elif not is_true(target.get(key)):
@@ -60,15 +64,15 @@ def _find(pattern: str, text: str) -> str:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "append": lambda items, item: [*items, item],
-    "concat": lambda *lists: [each for items in lists for each in items],
+    "append": lambda items, item: [*(items or ()), item],
+    "concat": lambda *lists: [each for items in lists for each in items or ()],
     "contains": lambda part, text: part in text,
     "default": lambda usual, value=None: value if is_true(value) else usual,
     "dict": lambda *pairs: dict(zip(pairs[::2], pairs[1::2], strict=True)),
     "eq": lambda left, right: left == right,
     "fail": _fail,
     "fromJsonArray": json.loads,
-    "fromYaml": yaml.safe_load,
+    "fromYaml": _from_yaml,
     "get": lambda mapping, key: mapping.get(key, ""),
     "gt": lambda left, right: left > right,
     "has": lambda item, items: item in items,

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dryrack.base.errors import DryrackError
+
 Function = Callable[..., Any]
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>"(?:\\.|[^"\\])*")|(?P<number>-?\d+)|(?P<variable>\$\w*(?:\.\w+)*)"""
@@ -22,7 +24,7 @@ _TOKEN = re.compile(
 _DECLARATION = re.compile(r"(\$\w+)(?:\s*,\s*(\$\w+))?\s*(:?=)\s*(.*)", re.S)
 
 
-class TemplateError(Exception):
+class TemplateError(DryrackError):
     """A template cannot be read or executed."""
 
 

@@ -87,8 +87,7 @@ def schema_problems(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], path: str = ""
 ) -> Iterator[str]:
     """Yield how a value differs from a JSON schema, with the keywords that the chart uses."""
-    if reference := schema.get("$ref"):
-        schema = root["definitions"][reference.rpartition("/")[2]]
+    schema = _resolve(schema, root)
     kind = schema.get("type", "object")
     found: Any = value
     if not isinstance(value, _TYPES[kind]) or isinstance(value, bool) != (kind == "boolean"):
@@ -104,6 +103,13 @@ def schema_problems(
                 yield f"{inner}: unknown value{_hint(key, properties)}"
             elif child:
                 yield from schema_problems(each, child, root, inner)
+        for key, child in properties.items():
+            # Without a list or map, a template has nothing to print; it needs all other values.
+            child = _resolve(child, root)
+            is_required = bool({"properties", "minItems"} & child.keys())
+            if key not in found and (is_required or child["type"] not in ("array", "object")):
+                inner = f"{path}.{key}" if path else key
+                yield f"{inner}: must not be null; leave it out to use the default"
         return
     if kind == "array":
         for index, each in enumerate(found):
@@ -115,6 +121,12 @@ def schema_problems(
             yield f"{path}: {problem.format(value=value, limit=shown)}"
 
 
-def _hint(key: str, properties: Mapping[str, Any]) -> str:
-    text = hint(key, properties)
+def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema, or the definition that it refers to."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return dict(root["definitions"][name]) if name else schema
+
+
+def _hint(key: object, properties: Mapping[str, Any]) -> str:
+    text = hint(str(key), properties)
     return f"; {text}" if text else ""
