@@ -17,7 +17,7 @@ import pytest
 import yaml
 from tests.chart.helm import CHART, VALUES, Helm
 from tests.chart.test_helm import SEEDS
-from tests.cli.command import example_path
+from tests.cli.command import dryrack, example_path
 from tests.clients.served import ServedPlane
 from tests.kubeletplugin.test_serving import short_path
 
@@ -63,6 +63,13 @@ spec:
   - {name: c, image: i, resources: {claims: [{name: gpu}]}}
   resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]
 """
+
+
+KINDS = (
+    "jobs,deployments,daemonsets,services,serviceaccounts,configmaps,roles,rolebindings,secrets,"
+    "poddisruptionbudgets,clusterroles,clusterrolebindings,deviceclasses,crd,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings"
+)
 
 
 @dataclass(frozen=True)
@@ -134,23 +141,18 @@ def test_a_release_is_installed_upgraded_and_uninstalled(tmp_path: Path, name: s
     """The command at the top of the values file; only the kept definitions stay."""
     namespace, release = SEEDS[name]
     values = VALUES / f"{name}.yaml"
-    kinds = (
-        "jobs,deployments,daemonsets,services,serviceaccounts,configmaps,secrets,roles,rolebindings,"
-        "poddisruptionbudgets,clusterroles,clusterrolebindings,deviceclasses,crd,"
-        "validatingadmissionpolicies,validatingadmissionpolicybindings"
-    )
     [command] = re.findall(r"^#   (helm .*)$", values.read_text(), flags=re.M)
     words = command.replace("deploy/chart", str(CHART)).replace("deploy/values", str(VALUES))
     with cluster(tmp_path, name, "--nodes", "2") as world:
         world.plane.must("create", "namespace", namespace)
-        before = world.names(kinds)
+        before = world.names(KINDS)
         world.helm(*words.split()[1:], *ON_VIRTUAL_NODES, "--wait", "--timeout", "60s")
-        installed = world.names(kinds)
+        installed = world.names(KINDS)
         world.helm(*words.split()[1:], *ON_VIRTUAL_NODES, "--set", "logFormat=json", "--wait")
-        assert world.names(kinds) - installed == {f"secret/sh.helm.release.v1.{release}.v2"}
+        assert world.names(KINDS) - installed == {f"secret/sh.helm.release.v1.{release}.v2"}
         world.helm("rollback", release, "1", "-n", namespace, "--wait")
         world.helm("uninstall", release, "-n", namespace, "--wait", "--timeout", "60s")
-        left = world.names(kinds) - before
+        left = world.names(KINDS) - before
     kept = {
         "fake": {
             "deviceclassparameters.fake.resource.3-shake.com",
@@ -163,13 +165,29 @@ def test_a_release_is_installed_upgraded_and_uninstalled(tmp_path: Path, name: s
 
 
 def test_without_keep_nothing_stays(tmp_path: Path) -> None:
-    """crds.keep=false removes the definitions with the release."""
+    """A part that is disabled goes with the upgrade; crds.keep=false removes the definitions."""
     with cluster(tmp_path, "nothing", "--nodes", "1") as world:
         words = ("upgrade", "-i", "dryrack", CHART, "-n", NAMESPACE, "--create-namespace")
         world.helm(*words, "--set", "crds.keep=false", *ON_VIRTUAL_NODES, "--wait")
         assert world.names("crd")
+        assert "deployment.apps/dryrack-dashboard" in world.names("deployments")
+        world.helm(*words, "--set", "crds.keep=false,dashboard.enabled=false", *ON_VIRTUAL_NODES)
+        assert not [each for each in world.names(KINDS) if "dashboard" in each]
         world.helm("uninstall", "dryrack", "-n", NAMESPACE, "--wait")
         assert world.names("crd") == set()
+
+
+def test_kubectl_applies_the_manifests(tmp_path: Path) -> None:
+    """Without Helm; a second time, nothing is left to change."""
+    with cluster(tmp_path, "manifests", "--nodes", "1") as world:
+        printed = dryrack("manifests", "--set", "namespace.create=true", *ON_VIRTUAL_NODES).stdout
+        world.plane.must("apply", "-f", "-", stdin=printed)
+        world.plane.must("diff", "-f", "-", stdin=printed)
+        for part in ("publisher", "scheduler", "dashboard"):
+            words = (f"deployment/dryrack-{part}", "--timeout=60s", "-n", NAMESPACE)
+            world.plane.must("rollout", "status", *words)
+        world.plane.must("delete", "--timeout=60s", "-f", "-", stdin=printed)
+        assert not [each for each in world.names(KINDS) if "dryrack" in each]
 
 
 def test_each_part_does_its_work_with_its_own_rights(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from dryrack.kubeletplugin.kinds.gpu import GpuKind
 from dryrack.kubeletplugin.protocol import DRA_V1
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from dryrack.client.transport import Request, Response, Transport
@@ -87,6 +88,16 @@ class Watched:
         return response
 
 
+async def until(holds: Callable[[], Awaitable[object]], clock: VirtualClock) -> None:
+    """Wait for a condition; a missing right would keep it from ever becoming true."""
+    for _ in range(200):
+        await settle()
+        if await holds():
+            return
+        await clock.advance(1)
+    pytest.fail(f"{holds.__name__} did not appear")
+
+
 async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> None:
     """All that a plugin does: its slices, a claim, a damaged checkpoint, a repair, and the end."""
     where = NodeSite(NODE, world.directory, world.cdi, UID)
@@ -110,16 +121,23 @@ async def life(world: Bench, admin: Client, kind: DeviceKind, device: str) -> No
         stopping = asyncio.Event()
         async with asyncio.TaskGroup() as group:
             group.create_task(plugins.run(stopping, removes_slices=True), name="plugin")
-            while not (slices := (await admin.list(SLICES)).items):
-                await settle()
+
+            async def devices() -> list[Raw]:
+                slices = (await admin.list(SLICES)).items
+                return slices[0]["spec"].get("devices") or [] if slices else []
+
+            async def statuses() -> list[Raw]:
+                found = await admin.get(CLAIMS, "c", "default")
+                return found["status"].get("devices") or []
+
+            await until(devices, clock)
             await dra(sockets, DRA_V1, "NodePrepareResources", [claim])
-            while not (await admin.get(CLAIMS, "c", "default"))["status"].get("devices"):
-                await clock.advance(1)
-            spec = slices[0]["spec"]
+            await until(statuses, clock)
+            [slice_] = (await admin.list(SLICES)).items
+            spec = slice_["spec"]
             pool = {"pool": {**spec["pool"], "generation": 7}}
-            await admin.update(SLICES, {**slices[0], "spec": {**spec, "devices": [], **pool}})
-            while not (await admin.list(SLICES)).items[0]["spec"].get("devices"):
-                await settle()
+            await admin.update(SLICES, {**slice_, "spec": {**spec, "devices": [], **pool}})
+            await until(devices, clock)
             stopping.set()
         for path in world.plugin_directory.glob("checkpoints/*.json"):
             path.write_bytes(b"torn")
