@@ -261,7 +261,27 @@ def test_the_plugin_does_its_work_with_the_token_of_its_pod(
         assert "forbidden" not in _read(log).lower()
 
 
-def bind(world: Cluster, pod: str) -> None:
+def test_the_scheduler_reads_its_configuration(tmp_path: Path) -> None:
+    """With the values for kubenexus, it schedules a gang under the name in the ConfigMap."""
+    namespace, release = SEEDS["kubenexus"]
+    options = ("--nodes", "1", "--devices", "gpu:2", "--without", "scheduler")
+    with cluster(tmp_path, "kubenexus", *options) as world:
+        world.helm(
+            *("upgrade", "-i", release, CHART, "-n", namespace, "--create-namespace"),
+            *("-f", VALUES / "kubenexus.yaml", *ON_VIRTUAL_NODES, "--set", "plugin.enabled=false"),
+        )
+        until("created", lambda: bool(world.get("pods", "-n", namespace)["items"]))
+        bind(world, world.get("pods", "-n", namespace)["items"][0]["metadata"]["name"], namespace)
+        with world.running(f"deployment/{release}", namespace) as log:
+            pods = "".join(POD.replace("NAME", name) for name in ("first", "second"))
+            objects = (GANG + pods).replace("karpenter.sh.dra-kwok-driver", "gpu.example.com")
+            objects = objects.replace("schedulerName: dryrack", f"schedulerName: {release}")
+            world.plane.must("apply", "-f", "-", stdin=objects)
+            until("reported", lambda: 'gang="pod group default/gang" pods=2' in _read(log), log)
+        assert world.get("lease", release, "-n", namespace)["spec"]["renewTime"]
+
+
+def bind(world: Cluster, pod: str, namespace: str = NAMESPACE) -> None:
     """Bind a Pod as the scheduler of the cluster does."""
     binding = {
         "apiVersion": "v1",
@@ -269,5 +289,5 @@ def bind(world: Cluster, pod: str) -> None:
         "metadata": {"name": pod},
         "target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"},
     }
-    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/binding"
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}/binding"
     world.plane.must("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))

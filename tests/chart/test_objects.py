@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.chart.test_manifests import RELEASE, VALUES, workloads
 from tests.chart.variations import ALL
+from tests.cli.command import dryrack
 from tests.client.planes import CountedChance
 
 from dryrack.client.client import Client
@@ -123,6 +124,30 @@ def test_lint_finds_nothing(name: str, tmp_path: Path) -> None:
 
     # Objects of custom kinds are not checked, which is a finding of its own.
     assert [each for each in lint(*files) if each.code != "DR007"] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"everything"}))
+def test_the_commands_accept_their_arguments(name: str, tmp_path: Path) -> None:
+    """Each container has the arguments and files with which its command starts."""
+    values, release = CASES[name]
+    found = list(yaml.safe_load_all(render(release, values)))
+    configs = {each["metadata"]["name"]: each for each in found if each["kind"] == "ConfigMap"}
+    for each in found:
+        if each["kind"] not in ("Deployment", "DaemonSet"):
+            continue
+        spec = each["spec"]["template"]["spec"]
+        volumes = {
+            it["name"]: it.get("configMap", {}).get("name") for it in spec.get("volumes", ())
+        }
+        [container] = spec["containers"]
+        words = container["args"]
+        for mount in container.get("volumeMounts", ()):
+            for key, text in configs.get(volumes[mount["name"]], {}).get("data", {}).items():
+                (tmp_path / key).write_text(text)
+                path = f"{mount['mountPath']}/{key}"
+                words = [str(tmp_path / key) if word == path else word for word in words]
+        done = dryrack(*words, "--print-rbac")
+        assert done.returncode == 0, f"{words}: {done.stderr}"
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ NEW: dict[str, Any] = {
 ALSO: dict[str, dict[str, Any]] = {
     "publisher.leaderElection.enabled": {"publisher": {"replicas": 1}},
     "scheduler.leaderElection.enabled": {"scheduler": {"replicas": 1}},
+    "scheduler.schedulerNames": {"scheduler": {"configMap": {"content": ""}}},
     "plugin.maxUnavailable": {"plugin": {"maxSurge": 0, "maxUnavailable": 1}},
 }
 # These only permit what the chart otherwise refuses, are for a parent chart, or are about a hook,
