@@ -54,6 +54,24 @@ def test_the_command_prints_an_address_that_shows_the_cluster(kubeconfig: Path, 
         assert command.wait() == 0
 
 
+def test_a_token_from_a_file_is_not_printed(kubeconfig: Path, tmp_path: Path) -> None:
+    """The file can be a mounted Secret; the log of a Pod does not contain the token."""
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef-ABC\n")
+    words = [sys.executable, "-m", "dryrack", "dashboard", "--kubeconfig", str(kubeconfig)]
+    words += ["--token-file", str(token)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        assert command.stdout is not None
+        address = re.fullmatch(r"dashboard: (\S+)\?token=TOKEN\n", command.stdout.readline())
+        assert address is not None
+        nodes = fetched(address[1], "0123456789abcdef-ABC", "api/v1/fleet")["nodes"]
+        assert nodes["name"] == ["rack-1", "rack-2"]
+        command.send_signal(signal.SIGTERM)
+        assert command.wait() == 0
+
+
 def test_a_scenario_is_run_and_shown() -> None:
     """The result is printed first; the dashboard has the timeline."""
     words = [sys.executable, "-m", "dryrack", "dashboard", "--scenario", "gang-gpu"]
@@ -112,6 +130,8 @@ def test_the_rights_are_to_read() -> None:
         (("--host", "0.0.0.0"), "--host 0.0.0.0: other machines can reach this address"),
         (("--kubeconfig", "nothing.yaml"), 'kubeconfig "nothing.yaml" not found; start a cluster'),
         (("--seed", "1"), "--seed needs --scenario"),
+        (("--token-file", "none"), "none"),
+        (("--token-file", "README.md"), "README.md: the token must have at least 16 letters"),
         (("--scenario", "gang-gp"), "gang-gp: no file or packaged scenario has this name"),
         (("--scenario", "gang-gpu", "--context", "lab"), "--scenario cannot show a cluster"),
     ],

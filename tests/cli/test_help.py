@@ -12,7 +12,7 @@ import typer
 
 from dryrack.base.version import __version__
 from dryrack.cli.main import app
-from dryrack.cli.options import ENGINES
+from dryrack.cli.virtual.options import ENGINES
 from dryrack.cluster.assembly import assemble_engines
 
 COMMANDS = [

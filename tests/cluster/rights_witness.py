@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from tests.client.planes import refusal
 
 from dryrack.client.endpoints import Endpoint
 from dryrack.client.transport import Request
@@ -36,6 +40,8 @@ class Witness:
     refuse: Callable[[Request], Response | None] = lambda _: None
     """What is refused before anybody is asked."""
     done: set[Deed] = field(default_factory=set)
+    names: set[tuple[str, str]] = field(default_factory=set)
+    """The resources and names of single objects, for rules with `resourceNames`."""
     forbidden: list[str] = field(default_factory=list)
 
     async def send(self, request: Request) -> Response:
@@ -45,7 +51,45 @@ class Witness:
         deed = deed_of(request)
         if deed is not None:
             self.done.add(deed)
+            parts = unquote(request.path).split("/")
+            parts += re.findall(r"metadata\.name=([^&,]+)", unquote(request.query))
+            self.names |= {(deed.resource, each) for each in parts}
         return response
+
+
+def refuse_initial_events(request: Request) -> Response | None:
+    """Refuse watches that begin with the existing objects, as a server without them does."""
+    refuses = "sendInitialEvents" in request.query
+    return refusal(400, "BadRequest") if refuses else None
+
+
+def granted_names(manifests: Iterable[Raw]) -> set[tuple[str, str]]:
+    """The names in rules that are about single objects, with their resource."""
+    return {
+        (resource, name)
+        for each in manifests
+        for rule in each.get("rules", ())
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", ())
+    }
+
+
+def workloads_of_1_35() -> Raw:
+    """A definition by which a newer server has the Workloads of Kubernetes 1.35."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    approval = {"api-approved.kubernetes.io": "unapproved, for a test"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "workloads.scheduling.k8s.io", "annotations": approval},
+        "spec": {
+            "group": "scheduling.k8s.io",
+            "names": {"kind": "Workload", "plural": "workloads"},
+            "scope": "Namespaced",
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
 
 
 def deed_of(request: Request) -> Deed | None:

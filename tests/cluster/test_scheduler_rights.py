@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from tests.client.planes import CountedChance, refusal
-from tests.cluster.rights_witness import As, Deed, Witness, endpoint_of, granted
+from tests.cluster.rights_witness import (
+    As,
+    Deed,
+    Witness,
+    endpoint_of,
+    granted,
+    granted_names,
+    refuse_initial_events,
+    workloads_of_1_35,
+)
 
 from dryrack.apiserver.runtime_config import parse
 from dryrack.client.client import Client
@@ -55,14 +64,6 @@ ACCOUNT = "dryrack-scheduler"
 LEASE = Name("kube-system", ACCOUNT)
 # Written with the status of a claim, and asked for in no request of its own.
 SYNTHETIC = "resourceclaims/binding"
-# Kinds that need not be there are listed only where a watch cannot begin with what there is, and
-# Workloads that define gangs only on Kubernetes 1.35.
-UNUSED = {
-    Deed("list", "scheduling.k8s.io", "podgroups"),
-    Deed("list", "scheduling.x-k8s.io", "podgroups"),
-    Deed("list", "scheduling.k8s.io", "workloads"),
-    Deed("watch", "scheduling.k8s.io", "workloads"),
-}
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 
 
@@ -311,7 +312,13 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         groups = ("system:serviceaccounts", "system:authenticated")
         user = User(f"system:serviceaccount:{LEASE.namespace}:{ACCOUNT}", groups)
         trouble = Trouble()
-        witness = Witness(As(plane.transport, user), refuse=trouble)
+        await admin.create(DEFINITIONS, workloads_of_1_35())
+        await settle(50)
+        # Kinds that a cluster may not serve are listed only without initial events.
+        witness = Witness(
+            As(plane.transport, user),
+            refuse=lambda request: refuse_initial_events(request) or trouble(request),
+        )
         await check_needs(Client(witness), NEEDS)
         attachment = Attachment(candidacy=Candidacy(LEASE, "one"), clock=clock, chance=chance)
         settings = SchedulerSettings.of(["dryrack"])
@@ -327,10 +334,11 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
         return witness
 
     witness = asyncio.run(scenario())
-    rights = {each for each in granted(manifests()) if each.resource != SYNTHETIC} - UNUSED
+    rights = {each for each in granted(manifests()) if each.resource != SYNTHETIC}
 
     assert witness.forbidden == []
     assert sorted({_right(each, rights) for each in witness.done}) == sorted(rights)
+    assert granted_names(manifests()) <= witness.names
 
 
 def _right(deed: Deed, rights: set[Deed]) -> Deed:

@@ -24,6 +24,19 @@ def test_without_the_token_there_is_nothing(path: str) -> None:
     visit(story)
 
 
+def test_probes_need_no_token() -> None:
+    """A kubelet asks for /healthz by the address of the Pod; the answer contains nothing else."""
+
+    async def story(page: Visit) -> None:
+        async with page.http.get("/healthz", headers={"Host": "10.0.0.7:8080"}) as response:
+            assert (response.status, await response.text()) == (200, "ok")
+        async with page.http.get("/healthz/x", headers={"Host": "10.0.0.7:8080"}) as response:
+            assert response.status == 403
+        assert page.road.asked == []
+
+    visit(story)
+
+
 @pytest.mark.parametrize("bearer", [b"\xff", b"\xed\xa0\x80", "é".encode()])
 def test_a_token_that_is_no_text_is_a_wrong_token(bearer: bytes) -> None:
     """Bytes that are no UTF-8 are refused like others, not an error of the server."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import yaml
 from tests.client.planes import CountedChance
-from tests.cluster.rights_witness import As, Deed, Witness, endpoint_of, granted
+from tests.cluster.rights_witness import As, Witness, endpoint_of, granted, workloads_of_1_35
 from tests.dashboard.small_world import small_world
 
 from dryrack.apiserver.runtime_config import parse
 from dryrack.client.client import Client
 from dryrack.client.endpoints import DEFINITIONS
-from dryrack.client.timekeeping import VirtualClock
+from dryrack.client.timekeeping import VirtualClock, settle
 from dryrack.client.transport import User
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
@@ -38,8 +38,6 @@ BINDING: Raw = {
     },
     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": VIEWER}],
 }
-# Served by Kubernetes 1.35 alone.
-UNUSED = {Deed("watch", "scheduling.k8s.io", "workloads")}
 
 
 def test_the_page_does_with_its_rights_all_that_it_does_and_has_no_others() -> None:
@@ -47,7 +45,7 @@ def test_the_page_does_with_its_rights_all_that_it_does_and_has_no_others() -> N
     witness = asyncio.run(_looked_at())
 
     assert witness.forbidden == []
-    assert witness.done == set(granted(yaml.safe_load_all(dashboard()))) - UNUSED
+    assert witness.done == set(granted(yaml.safe_load_all(dashboard())))
 
 
 async def _looked_at() -> Witness:
@@ -63,6 +61,8 @@ async def _looked_at() -> Witness:
         admin = cluster.client
         await small_world(admin)
         await admin.create(DEFINITIONS, yaml.safe_load((MANIFESTS / "podgroups.yaml").read_text()))
+        await admin.create(DEFINITIONS, workloads_of_1_35())
+        await settle(50)
         for each in (*yaml.safe_load_all(dashboard()), BINDING):
             await admin.create(endpoint_of(each), each)
         witness = Witness(As(cluster.transport, User(VIEWER, ("system:authenticated",))))

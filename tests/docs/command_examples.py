@@ -192,6 +192,16 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ("Check manifests.", "dryrack lint manifests/*.yaml"),
         ("Write the findings for a code scanner.", "dryrack lint -o sarif manifests > lint.sarif"),
     ),
+    "manifests": _pair(
+        (
+            "Install all parts of the chart.",
+            "dryrack manifests --set namespace.create=true | kubectl apply -f -",
+        ),
+        (
+            "Print the kubelet plugin for simulated GPUs.",
+            "dryrack manifests plugin --set plugin.enabled=true --set plugin.devices={gpu:8}",
+        ),
+    ),
     "plugin": _pair(
         ("Simulate eight devices on this node.", "dryrack plugin --devices fake:8"),
         (

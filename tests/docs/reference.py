@@ -17,7 +17,7 @@ from tests.apiserver.replay import (
     differences_of_the_server,
     known_differences,
 )
-from tests.docs import commands, dashboard_api, monitoring
+from tests.docs import chart_values, commands, dashboard_api, monitoring
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
 
@@ -153,6 +153,7 @@ def _differences(reasons: Counter[str]) -> str:
 PAGES = {
     "docs/reference/reasons.md": reasons,
     "docs/reference/events-and-metrics.md": monitoring.page,
+    "docs/reference/chart-values.md": chart_values.page,
     "docs/reference/dashboard-api.md": dashboard_api.page,
     "docs/reference/lint.md": lint.page,
     "COVERAGE.md": coverage,

@@ -186,10 +186,11 @@ async def test_calls_over_the_sockets_of_either_instance_are_answered(short_path
 )
 def test_a_socket_path_that_is_too_long_is_shortened(driver: str, begins: str) -> None:
     """First the UID is, and then the name of the driver too."""
-    path = Sockets.of(Path("/var/lib/kubelet"), driver, UIDS[0]).registration
+    first, second = [Sockets.of(Path("/var/lib/kubelet"), driver, uid) for uid in UIDS]
 
-    assert path.name.startswith(begins)
-    assert len(str(path)) <= 107
+    assert first.registration.name.startswith(begins)
+    assert max(len(str(each)) for each in (first.registration, first.dra)) <= 107
+    assert len({first.dra, second.dra, first.registration, second.registration}) == 4
 
 
 def test_who_wants_to_be_alone_is_alone_and_others_share(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.cli.files import STDIN, UsageError, read_sources, without_pauses
-from dryrack.cli.output import TextFormat, many, print_data, say, shown
+from dryrack.cli.output import DataFormat, many, print_data, say, shown
 from dryrack.conversion import (
     add_extended_resources,
     convert_gangs,
@@ -54,7 +54,7 @@ def run(options: ConvertOptions) -> bool:
             _print_diff(each)
     elif options.in_place:
         write_all([each for each in result.files if each.after != each.before])
-    elif options.output is TextFormat.JSON:
+    elif options.output is DataFormat.JSON:
         objects = [raw for each in result.files for raw in each.objects]
         whole = {"apiVersion": "v1", "kind": "List", "items": objects}
         from dryrack.cli.output import Format
@@ -77,7 +77,7 @@ def _check_usage(options: ConvertOptions) -> None:
         raise UsageError("-i and --diff exclude each other; --diff changes no file")
     if options.in_place and STDIN in files:
         raise UsageError("-i cannot change standard input; name files, or leave out -i")
-    if options.output is TextFormat.JSON and (options.in_place or options.diff):
+    if options.output is DataFormat.JSON and (options.in_place or options.diff):
         raise UsageError("-o json applies to standard output; leave out -i and --diff")
     if options.release not in ("1.36", "1.37"):
         raise UsageError(f"--release {options.release!r}: must be 1.36 or 1.37")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from dryrack.cli.files import UsageError
+from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import print_line, say
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from dryrack.dashboard import Live
 
 AGENT = "dryrack-dashboard"
+_TOKEN = re.compile("[-_0-9A-Za-z]{16,}")
 
 
 def run(options: DashboardOptions) -> None:
@@ -30,6 +32,7 @@ def run(options: DashboardOptions) -> None:
     host = options.host
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port {options.port}: must be from 1 to 65535, or 0 for a free port")
+    token = _read_token(options.token_file) if options.token_file else ""
     if options.scenario and (options.kubeconfig or options.context or options.cluster):
         fix = "leave out --kubeconfig, --context and --name"
         raise UsageError(f"--scenario cannot show a cluster; {fix}")
@@ -43,14 +46,25 @@ def run(options: DashboardOptions) -> None:
     address = listening_address(host, options.port, expose=options.expose, risk=risk)
     hosts = (f"[{host}]" if ":" in host else host, *options.allow_host)
     if options.scenario:
-        work = _serve(_run_scenario(options.scenario, options.seed), address, hosts)
+        work = _serve(_run_scenario(options.scenario, options.seed), address, hosts, token)
     else:
         source = Source(
             kubeconfig=options.kubeconfig, context=options.context, cluster=options.cluster
         )
-        work = _serve_cluster(source.connection(), address, hosts)
+        work = _serve_cluster(source.connection(), address, hosts, token)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
+
+
+def _read_token(name: str) -> str:
+    """Return the token in a file; raise `UsageError` if a URL cannot contain it."""
+    content = read_sources([name])[0].content.decode(errors="replace").strip()
+    if not _TOKEN.fullmatch(content):
+        raise UsageError(
+            f"--token-file {name}: the token must have at least 16 letters, digits, - and _; "
+            "create one with: openssl rand -hex 24"
+        )
+    return content
 
 
 def _run_scenario(name: str, seed: int) -> Live:
@@ -67,7 +81,9 @@ def _run_scenario(name: str, seed: int) -> Live:
     return live
 
 
-async def _serve_cluster(connection: Connection, address: Address, hosts: tuple[str, ...]) -> None:
+async def _serve_cluster(
+    connection: Connection, address: Address, hosts: tuple[str, ...], token: str
+) -> None:
     from dryrack.client.client import Client
     from dryrack.client.https import connected
     from dryrack.cluster import SystemChance, SystemClock
@@ -76,19 +92,28 @@ async def _serve_cluster(connection: Connection, address: Address, hosts: tuple[
     async with connected(connection) as transport:
         client = Client(transport, agent=AGENT)
         await check(client)
-        await _serve(Live(client, clock=SystemClock(), chance=SystemChance()), address, hosts)
+        await _serve(
+            Live(client, clock=SystemClock(), chance=SystemChance()), address, hosts, token
+        )
 
 
-async def _serve(live: Live, address: Address, hosts: tuple[str, ...]) -> None:
-    """Serve the dashboard until a signal stops the process; requests may use these host names."""
+async def _serve(
+    live: Live, address: Address, hosts: tuple[str, ...], fixed_token: str = ""
+) -> None:
+    """
+    Serve the dashboard until a signal stops the process; requests may use these host names.
+
+    Without a fixed token, the process generates one and prints it.
+    """
     from dryrack.cluster import stopping_by_signal
     from dryrack.cluster.process import listen
     from dryrack.dashboard import Access, address_of, new_token, serve
 
-    token = new_token()
+    token = fixed_token or new_token()
     with closing(listen(address)) as listening:
         async with serve(live, listening, Access(token, hosts)):
-            print_line(f"dashboard: {address_of(listening, token)}")
+            url = address_of(listening, "TOKEN" if fixed_token else token)
+            print_line(f"dashboard: {url}")
             sys.stdout.flush()
             say("press Ctrl-C to stop")
             await stopping_by_signal().wait()

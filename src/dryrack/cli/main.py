@@ -32,23 +32,26 @@ from dryrack.cli.options import (
     DashboardOptions,
     DevicesOptions,
     DoctorOptions,
-    DownOptions,
     ExplainOptions,
     GangsOptions,
-    KubeconfigOptions,
     LintOptions,
+    ManifestsOptions,
     PluginOptions,
     PublishOptions,
     RecordOptions,
-    RunOptions,
-    ScaleOptions,
     ScheduleOptions,
-    StatusOptions,
-    UpOptions,
 )
 from dryrack.cli.output import Format, print_data, print_line, say, shown
 from dryrack.cli.scenarios import commands as scenarios
 from dryrack.cli.streams import ReaderGone, end_by_broken_pipe, only_own_styles, open_streams
+from dryrack.cli.virtual.options import (
+    DownOptions,
+    KubeconfigOptions,
+    RunOptions,
+    ScaleOptions,
+    StatusOptions,
+    UpOptions,
+)
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -79,6 +82,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("publish", PublishOptions, "publish:run", _ANY_CLUSTER),
     ("schedule", ScheduleOptions, "schedule:run", _ANY_CLUSTER),
     ("plugin", PluginOptions, "plugin:run", _ANY_CLUSTER),
+    ("manifests", ManifestsOptions, "manifests:run", _ANY_CLUSTER),
     ("devices", DevicesOptions, "views.commands:devices", _ANY_CLUSTER),
     ("claims", ClaimsOptions, "views.commands:claims", _ANY_CLUSTER),
     ("gangs", GangsOptions, "views.commands:gangs", _ANY_CLUSTER),

@@ -57,7 +57,7 @@ class LintFormat(enum.StrEnum):
     JUNIT = "junit"
 
 
-class TextFormat(enum.StrEnum):
+class DataFormat(enum.StrEnum):
     """The formats of manifests."""
 
     YAML = "yaml"
@@ -109,7 +109,7 @@ def print_names(resource: str, names: Iterable[str]) -> None:
         sys.stdout.write(shown(f"{resource}/{name.rpartition('/')[2]}") + "\n")
 
 
-def print_data(value: Any, form: Format | NamedFormat | WideFormat) -> None:
+def print_data(value: Any, form: Format | NamedFormat | DataFormat | WideFormat) -> None:
     """Print plain data; `form` is JSON or YAML."""
     text = json_text(value, indent=2) if form == Format.JSON else yaml_text(value).rstrip("\n")
     sys.stdout.write(text + "\n")

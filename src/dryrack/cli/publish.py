@@ -42,8 +42,9 @@ def run(options: PublishOptions) -> bool:
 
         sys.stdout.write(definitions())
         return True
-    if options.once and options.dry_run:
-        raise UsageError("--once and --dry-run are mutually exclusive; use one of them")
+    if options.once + options.dry_run + options.remove_slices > 1:
+        names = "--once, --dry-run and --remove-slices"
+        raise UsageError(f"{names} are mutually exclusive; use one of them")
     if options.files and not options.dry_run:
         raise UsageError("-f needs --dry-run; add --dry-run, or leave out -f")
     if options.dry_run:
@@ -55,6 +56,8 @@ def run(options: PublishOptions) -> bool:
         else:
             world = asyncio.run(_read_world(options, settings))
         return dry_run.show(world, settings, options.output)
+    if options.remove_slices:
+        return _remove_slices(options)
     return _publish_once(options) if options.once else _publish(options)
 
 
@@ -159,6 +162,24 @@ def config_hint(settings: PublisherSettings) -> str:
         f"NodeOverlay or DRAConfig; create the ConfigMap ({make}), name another one with -n and "
         "--config-map, or use the devices of instance types with --catalogue"
     )
+
+
+def _remove_slices(options: PublishOptions) -> bool:
+    """Delete the slices of the publisher, or those of --driver, and print their number."""
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster.publish_once import remove_slices
+
+    check_names(options)
+    log_format = log_format_of(options.log_format)
+    connection = connection_to(kubeconfig=options.kubeconfig, context=options.context)
+
+    async def remove() -> None:
+        async with connected(connection) as transport:
+            count = await remove_slices(Client(transport, agent=AGENT), options.driver)
+        say(f"{many(count, 'slice')} deleted")
+
+    return serve(log_format, remove)
 
 
 async def _read_world(options: PublishOptions, settings: PublisherSettings) -> DryRunInput:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dryrack.client.client import Client
-from dryrack.client.endpoints import Endpoint
+from dryrack.client.endpoints import TAINT_RULES, TAINT_RULES_V1, Endpoint
 from dryrack.client.errors import NotFoundError, TransportError
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
+# Kinds that newer releases serve only in another version: DeviceTaintRules of Kubernetes 1.37.
+_NEWER_VERSIONS = {TAINT_RULES: TAINT_RULES_V1}
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -47,6 +49,12 @@ async def is_served(client: Client, endpoint: Endpoint) -> bool:
     except NotFoundError:
         return False
     return endpoint.plural in plurals
+
+
+async def newest_version(client: Client, endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint of a kind in its newest version that the cluster serves."""
+    newer = _NEWER_VERSIONS.get(endpoint)
+    return newer if newer is not None and await is_served(client, newer) else endpoint
 
 
 def _find_watchable(answer: Raw) -> frozenset[str]:

@@ -79,6 +79,9 @@ TEMPLATES = _built_in("ResourceClaimTemplate")
 SLICES = _built_in("ResourceSlice")
 CLASSES = _built_in("DeviceClass")
 TAINT_RULES = _built_in("DeviceTaintRule")
+TAINT_RULES_V1 = Endpoint(
+    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
+)
 PRIORITY_CLASSES = _built_in("PriorityClass")
 POD_GROUPS = _built_in("PodGroup")
 POD_GROUPS_V1BETA1 = Endpoint("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")

@@ -9,13 +9,18 @@ published, or when the rest has failed for so long that waiting does not help.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import SLICES
+from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informers
 from dryrack.client.timekeeping import sleep
 from dryrack.controllers import EngineContext, slices
-from dryrack.hardware import SourceKind
+from dryrack.hardware import MANAGED_BY, MANAGER, SourceKind
+from dryrack.kinds.paths import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +73,19 @@ async def publish_once(
     count = sum(publisher.counts.slices_of(kind) for kind in SourceKind)
     sources = len(publisher.sources.statuses)
     return Outcome(publisher.counts.nodes, count, failing, _unread(publisher), sources)
+
+
+async def remove_slices(client: Client, driver: str = "") -> int:
+    """Delete the slices that a publisher wrote, of one driver or of all; return their number."""
+    listing = await client.list(SLICES, Selection(labels=f"{MANAGED_BY}={MANAGER}"))
+    count = 0
+    for each in listing.items:
+        if driver and spec_of(each)["driver"] != driver:
+            continue
+        with suppress(NotFoundError):
+            await client.delete(SLICES, each["metadata"]["name"])
+            count += 1
+    return count
 
 
 async def _wait_until_settled(publisher: Publisher, clock: Timekeeper) -> dict[str, str]:

@@ -1,33 +1,31 @@
 """
 Manifests of the accounts and rights that programs need on a cluster.
 
-`publisher` and `scheduler` replace the usual names by others. The module also has the definitions
-of the kinds that the publisher reads beside the ConfigMap.
+They are the RBAC templates of the Helm chart, without the labels of a release. The module also has
+the CustomResourceDefinitions of the chart.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from dryrack.cluster.chart import CHART, Release, render_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.client.informer import Name
 
-MANIFESTS = Path(__file__).parent / "manifests"
-PUBLISHER = MANIFESTS / "publisher.yaml"
-SCHEDULER = MANIFESTS / "scheduler.yaml"
-PLUGIN = MANIFESTS / "plugin.yaml"
-PLUGIN_STATES = MANIFESTS / "plugin_states.yaml"
-DASHBOARD = MANIFESTS / "dashboard.yaml"
-DOCTOR = MANIFESTS / "doctor.yaml"
+MANIFESTS = CHART / "files" / "crds"
+DOCTOR = Path(__file__).parent / "doctor" / "role.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"
 DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
-# What says which pods belong together, where Kubernetes itself does not.
+# The groups of Pods of scheduling.x-k8s.io.
 POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
 ALLOCATION_STATES = (MANIFESTS / "nodeallocationstates.yaml",)
 COMPUTE_DOMAINS = (MANIFESTS / "computedomains.yaml",)
@@ -42,26 +40,18 @@ class Publisher:
 
 
 def publisher(where: Publisher) -> str:
-    """Return the manifests for a publisher, in YAML."""
-    lines = {
-        # The longer one first: it begins like the other.
-        "namespace: karpenter-lease\n": f"namespace: {where.lease.namespace}\n",
-        "namespace: karpenter\n": f"namespace: {where.config_map.namespace}\n",
-        "resourceNames: [dra-kwok-configmap]\n": f"resourceNames: [{where.config_map.name}]\n",
-        "resourceNames: [dryrack-publisher]\n": f"resourceNames: [{where.lease.name}]\n",
-    }
+    """Return the manifests for a publisher whose account is next to the ConfigMap, in YAML."""
+    config_map = {"namespace": where.config_map.namespace, "name": where.config_map.name}
+    election = {"namespace": where.lease.namespace, "name": where.lease.name}
+    values = {"configMap": config_map, "leaderElection": election}
     names = {where.config_map.namespace, where.lease.namespace}
-    return _namespaces(names) + _filled_in(PUBLISHER, lines)
+    return _rights("publisher", where.config_map.namespace, values, names)
 
 
 def scheduler(account: str, lease: Name) -> str:
     """Return the manifests for a scheduler, in YAML; the account is in the lease's namespace."""
-    lines = {
-        "namespace: kube-system\n": f"namespace: {lease.namespace}\n",
-        "[dryrack-scheduler, dryrack-scheduler-gangs]\n": f"[{lease.name}, {lease.name}-gangs]\n",
-        "name: dryrack-scheduler\n": f"name: {account}\n",
-    }
-    return _namespaces({lease.namespace}) + _filled_in(SCHEDULER, lines)
+    values = {"name": account, "leaderElection": {"name": lease.name}}
+    return _rights("scheduler", lease.namespace, values, {lease.namespace})
 
 
 def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
@@ -71,22 +61,14 @@ def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:
     Allocation states are in a namespace; "" for no states. With `drivers`, the plugin may write
     only the devices of these drivers.
     """
-    verb = "  verbs: ['associated-node:patch']\n"
-    lines = {}
-    if drivers:
-        lines[verb] = f"  resourceNames: [{', '.join(sorted(drivers))}]\n{verb}"
-    if not state_namespace:
-        claims = "  resources: [resourceclaims]\n  verbs: [get, list"
-        lines[f"{claims}, watch]\n"] = f"{claims}]\n"
-        return _filled_in(PLUGIN, lines)
-    namespace = {"namespace: fake-system\n": f"namespace: {state_namespace}\n"}
-    parts = (_filled_in(PLUGIN, lines), _filled_in(PLUGIN_STATES, namespace))
-    return _namespaces({state_namespace}) + "---\n".join(parts)
+    states = {"enabled": bool(state_namespace), "namespace": state_namespace}
+    values = {"drivers": list(drivers), "allocationStates": states}
+    return _rights("plugin", "kube-system", values, {state_namespace} - {""})
 
 
 def dashboard() -> str:
     """Return the manifests for readers of the dashboard, in YAML: rights, and no account."""
-    return DASHBOARD.read_text()
+    return _rights("dashboard", "kube-system", {}, ())
 
 
 def doctor() -> str:
@@ -94,18 +76,12 @@ def doctor() -> str:
     return DOCTOR.read_text()
 
 
-def _filled_in(manifest: Path, lines: Mapping[str, str]) -> str:
-    text = manifest.read_text()
-    for usual, actual in lines.items():
-        assert usual in text, f"{manifest.name} has lost the line {usual!r}"
-        text = text.replace(usual, actual)
-    return text
-
-
-def _namespaces(names: Iterable[str]) -> str:
-    """Return the namespaces, which come first because a new cluster lacks them."""
-    lacking = sorted(set(names) - set(_OLD_NAMESPACES))
-    return "".join(_NAMESPACE.format(name) for name in lacking)
+def _rights(part: str, namespace: str, values: Mapping[str, Any], namespaces: Iterable[str]) -> str:
+    """Return the RBAC template of a part, after the namespaces that a new cluster lacks."""
+    release = Release("dryrack", namespace, service="")
+    text = render_file(f"{part}/rbac.yaml", release, {part: {"enabled": True, **values}})
+    lacking = sorted(set(namespaces) - set(_OLD_NAMESPACES))
+    return "".join(map(_NAMESPACE.format, lacking)) + re.sub(r"\n\s*\n", "\n", text).lstrip()
 
 
 def definitions(of: Iterable[Path] = DEFINITIONS) -> str:

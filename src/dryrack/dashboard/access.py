@@ -4,7 +4,7 @@ Authentication of dashboard requests, and the security headers of responses.
 The token is part of the printed URL, as in Jupyter. A browser that sends it gets a cookie; programs
 send it as a bearer token. The Host header must be a loopback address or an allowed name, so that a
 foreign page whose name resolves to this address (DNS rebinding) cannot read anything. Browsers
-load, run and frame nothing of another origin.
+load, run and frame nothing of another origin. Only /healthz is open, for the probes of a kubelet.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+HEALTH_PATH = "/healthz"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 POLICY = "; ".join(
     (
@@ -82,6 +83,9 @@ class Access:
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if request.path == HEALTH_PATH:
+                # A kubelet sends the address of the Pod as Host, and no token.
+                return web.Response(text="ok")
             if not self.is_host(request.host):
                 return web.Response(status=403, text=_wrong_host(request.host))
             if not self.is_known(request):

@@ -25,6 +25,7 @@ from dryrack.base.limits import (
     DASHBOARD_UPDATES_MAX,
 )
 from dryrack.client.client import Selection
+from dryrack.client.discovery import newest_version
 from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
@@ -267,14 +268,15 @@ class Live:
         """Watch the kinds that the cluster serves and that are not watched yet."""
         for kind in tuple(self._missing):
             try:
-                await self.client.peek(kind)
+                served = await newest_version(self.client, kind)
+                await self.client.peek(served)
             except ForbiddenError:
                 self._hidden.append(kind.resource)
             except NotFoundError:
                 # Not every cluster has taint rules and PodGroups.
                 continue
             else:
-                self._reads[kind] = self._informers.of(kind)
+                self._reads[kind] = self._informers.of(served)
                 self._reads[kind].listen(partial(self.change, kind))
                 self._reads[kind].on_trouble(partial(self._note_trouble, kind))
             self._missing.remove(kind)
@@ -297,12 +299,13 @@ class Live:
     async def _leave(self) -> None:
         """Stop watching kinds that the cluster does not serve any more."""
         for kind in [each for each in OPTIONAL if each in self._troubles]:
+            served = self._reads[kind].endpoint
             try:
-                await self.client.peek(kind)
+                await self.client.peek(served)
             except NotFoundError:
                 for each in self._reads.pop(kind).all():
                     self.change(kind, each, None)
-                self._informers.drop(kind)
+                self._informers.drop(served)
                 self._note_trouble(kind, "")
                 self._missing.append(kind)
 

@@ -65,8 +65,8 @@ class Sockets:
         """
         Return the usual sockets, below the kubelet's directory.
 
-        With the UID of a pod, they belong to one of several instances. If the path is too long for
-        the kernel, a digest replaces the UID, or both names.
+        With the UID of a pod, they belong to one of several instances. If a path is too long for
+        the kernel, a digest replaces the UID, or for the registration both names.
         """
         own = kubelet / "plugins" / driver
         registry = kubelet / "plugins_registry"
@@ -77,8 +77,8 @@ class Sockets:
             f"{driver}-{_digest(uid, 8)}-reg.sock",
             f"dra-{_digest(chr(0).join((driver, uid)), 16)}-reg.sock",
         )
-        fitting = (each for each in names if _fits(registry / each))
-        return Sockets(own / f"dra-{uid}.sock", registry / next(fitting, names[-1]))
+        own_names = (f"dra-{uid}.sock", f"dra-{_digest(uid, 6)}.sock")
+        return Sockets(_first_fitting(own, own_names), _first_fitting(registry, names))
 
     def remove(self) -> None:
         """Remove sockets of a killed process, which the kubelet would try forever."""
@@ -124,6 +124,12 @@ async def serving_kubelet(
 def _digest(text: str, size: int) -> str:
     digest = hashlib.sha256(text.encode()).digest()[:size]
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _first_fitting(directory: Path, names: Sequence[str]) -> Path:
+    """Return the first path that is short enough, or the last one."""
+    paths = [directory / each for each in names]
+    return next(filter(_fits, paths), paths[-1])
 
 
 def _fits(path: Path) -> bool:

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import LiveAllocator
+from dryrack.client.discovery import newest_version
 from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.errors import ApiError, ForbiddenError, NotFoundError, TransportError
 from dryrack.client.informer import Informers, Name, name_of
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
     from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.placement import Profile
 
@@ -174,8 +176,9 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        if await self._serves_taint_rules():
-            self._cache.watch_taint_rules()
+        rules = await self._find_taint_rules()
+        if rules is not None:
+            self._cache.watch_taint_rules(rules)
         async with asyncio.TaskGroup() as group:
             if self._own_informers is not None:
                 group.create_task(self._own_informers.run(), name="scheduler informers")
@@ -194,24 +197,26 @@ class Scheduler:
         """Return no kinds: everything that the scheduler reads is in the shared informers."""
         return ()
 
-    async def _serves_taint_rules(self) -> bool:
+    async def _find_taint_rules(self) -> Endpoint | None:
         """
-        Return whether the API serves DeviceTaintRules; retry until the server answers.
+        Return the served version of DeviceTaintRules, or None; retry until the server answers.
 
         An informer for a kind that is not served would never be synced.
         """
         while True:
+            rules = TAINT_RULES
             try:
-                await self._client.list(TAINT_RULES)
+                rules = await newest_version(self._client, TAINT_RULES)
+                await self._client.list(rules)
             except NotFoundError:
-                return False
+                return None
             except ForbiddenError as error:
                 _logger.warning("taint rules: %s; assumed to be served", error)
             except (ApiError, TransportError) as error:
                 _logger.info("taint rules: %s; asked again", error)
                 await sleep(self._clock, _RETRY_SECONDS)
                 continue
-            return True
+            return rules
 
     async def _attempt(self, unit: Unit) -> None:
         """Make one attempt for a unit from the queue; return the unit to it if that fails."""

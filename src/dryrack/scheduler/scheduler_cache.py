@@ -21,7 +21,6 @@ from dryrack.client.endpoints import (
     POD_DISRUPTION_BUDGETS,
     PODS,
     SLICES,
-    TAINT_RULES,
 )
 from dryrack.client.informer import Name, name_of
 from dryrack.kinds.core import Node, Pod
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dryrack.allocation import AffectedNodes, LiveAllocator
+    from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
     from dryrack.placement import ExtendedResources, GangRefused, VolumeProblem
@@ -118,9 +118,9 @@ class SchedulerCache:
             self.budgets,
         ]
 
-    def watch_taint_rules(self) -> None:
+    def watch_taint_rules(self, endpoint: Endpoint) -> None:
         """Follow DeviceTaintRules, which not every cluster serves."""
-        rules = self._shared_informers.of(TAINT_RULES)
+        rules = self._shared_informers.of(endpoint)
         self.informers.append(self._listen(rules, self._on_taint_rule))
 
     @staticmethod

@@ -14,7 +14,7 @@ from dryrack.cluster import kubeconfig as kubeconfigs
 from dryrack.cluster.process import ClusterState, ClusterStateError, all_states, state_of
 
 if TYPE_CHECKING:
-    from dryrack.cli.options import DownOptions, KubeconfigOptions, StatusOptions
+    from dryrack.cli.virtual.options import DownOptions, KubeconfigOptions, StatusOptions
     from dryrack.cluster.process import Running
     from dryrack.kinds.raw import Raw
 

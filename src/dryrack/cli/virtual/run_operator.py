@@ -16,7 +16,7 @@ from dryrack.cli.views.sources import connection_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dryrack.cli.options import RunOptions
+    from dryrack.cli.virtual.options import RunOptions
     from dryrack.cluster.operators import Workload
 
 _PORT_MAX = 65535

@@ -18,7 +18,7 @@ from dryrack.kinds.paths import get
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.cli.options import ScaleOptions
+    from dryrack.cli.virtual.options import ScaleOptions
     from dryrack.client.client import Client
     from dryrack.hardware.catalogue import InstanceType
     from dryrack.kinds.raw import Raw

@@ -36,7 +36,7 @@ from dryrack.kinds.paths import get
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dryrack.cli.options import UpOptions
+    from dryrack.cli.virtual.options import UpOptions
     from dryrack.cluster import MakeAllocator
     from dryrack.cluster.process.launching import Dashboard
     from dryrack.hardware.catalogue import Catalogue

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.client.client import EVERYTHING, Client, Selection
-from dryrack.client.discovery import is_served
+from dryrack.client.discovery import is_served, newest_version
 from dryrack.client.endpoints import (
     CLAIMS,
     CLASSES,
@@ -31,6 +31,7 @@ from dryrack.client.endpoints import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
     TAINT_RULES,
+    TAINT_RULES_V1,
     TEMPLATES,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -82,6 +83,7 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     SLICES: ResourceSlice,
     CLASSES: DeviceClass,
     TAINT_RULES: DeviceTaintRule,
+    TAINT_RULES_V1: DeviceTaintRule,
     POD_GROUPS: PodGroup,
     POD_GROUPS_V1BETA1: PodGroupV1Beta1,
     WORKLOADS_V1ALPHA1: WorkloadV1Alpha1,
@@ -114,7 +116,7 @@ _FACTS = (
 # Whose selectors are only labels.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 # What a cluster need not serve, and an account need not see.
-OPTIONAL = (TAINT_RULES, PRIORITY_CLASSES, EVENTS, *GROUP_KINDS, *_FACTS)
+OPTIONAL = (TAINT_RULES, TAINT_RULES_V1, PRIORITY_CLASSES, EVENTS, *GROUP_KINDS, *_FACTS)
 # Changes come together; who looks at a table sees two of them in a second.
 _CHANGES_SECONDS = 0.5
 DECISION_KINDS = (
@@ -203,7 +205,8 @@ async def follow_snapshots(
     """Call `tell` with the objects of these kinds, again whenever one changes."""
     # A kind that cannot be listed is reported once and not tried again.
     await read_snapshot(client, kinds, selection)
-    served = [each for each in kinds if each not in OPTIONAL or await is_served(client, each)]
+    newest = [await newest_version(client, each) for each in kinds]
+    served = [each for each in newest if each not in OPTIONAL or await is_served(client, each)]
     clock = clock or SystemClock()
     informers = Informers(client, clock=clock, chance=SystemChance())
     changed = asyncio.Event()
@@ -244,7 +247,7 @@ async def _list(
     if not kind.is_namespaced:
         selection = EVERYTHING
     try:
-        return (await client.list(kind, selection)).items
+        return (await client.list(await newest_version(client, kind), selection)).items
     except (ApiError, TransportError) as error:
         if kind in OPTIONAL and isinstance(error, NotFoundError):
             return ()
