@@ -193,3 +193,13 @@ def test_run_with_input_ends_with_the_container(plane: ServedPlane) -> None:
 
     assert (done.returncode, done.stdout) == (0, "hello\ndone\n"), done.stderr
     assert plane.must("get", "pod/reader", "-o", "jsonpath={.status.phase}") == "Succeeded"
+
+
+def test_input_can_stay_open(plane: ServedPlane) -> None:
+    """With `--leave-stdin-open`, the program waits for the next client."""
+    command = ["run", "stays", "--image=busybox", "--attach", "--stdin", "--leave-stdin-open"]
+    done = plane.kubectl(*command, "--", "sh", "-c", "cat && echo done", stdin="hello\n")
+
+    assert done.returncode == 0, done.stderr
+    assert plane.must("logs", "stays") == "hello\n"
+    assert plane.must("get", "pod/stays", "-o", "jsonpath={.status.phase}") == "Running"

@@ -79,7 +79,15 @@ class RemoteCommands:
             # Nothing is known of the program; its output is empty, and it takes no input.
             attached = Process(self._clock.now()), Pipe()
         process, source = attached
-        remote = _Remote(process, source, ends_with_client=False, written=len(process.output))
+        specs = get(pod, "spec.containers", ())
+        spec: Raw = next((each for each in specs if each["name"] == container), {})
+        remote = _Remote(
+            process,
+            source,
+            ends_with_client=False,
+            keeps_input=bool(spec.get("stdin")) and not spec.get("stdinOnce"),
+            written=len(process.output),
+        )
         return self._upgrade(call, options, remote, pod)
 
     def _running_container(self, call: Call) -> tuple[Raw, str]:
@@ -119,11 +127,19 @@ class _Remote:
     """A process with the input that a client writes to."""
 
     def __init__(
-        self, process: Process, source: Pipe, *, ends_with_client: bool, written: int = 0
+        self,
+        process: Process,
+        source: Pipe,
+        *,
+        ends_with_client: bool,
+        keeps_input: bool = False,
+        written: int = 0,
     ) -> None:
         self.process = process
         self.source = source
         self.ends_with_client = ends_with_client
+        self.keeps_input = keeps_input
+        """True if the input stays open for the next client; then the end of it detaches."""
         self.written = written
         """How many chunks of the output the client does not get, or has got."""
 
@@ -148,6 +164,7 @@ class RemoteConnection:
         self._changed = asyncio.Event()
         self._started = asyncio.Event()
         self._is_lost = False
+        self._is_detached = False
         self._is_spdy = False
         self._line = bytearray()
         self._session: Session
@@ -201,6 +218,9 @@ class RemoteConnection:
             if process.exit_code is not None:
                 self._session.finish(result_status(process.exit_code))
                 return
+            if self._is_detached:
+                self._session.finish(result_status(0))
+                return
             await self._wait(min(process.wakes_at - now, _WAIT_SECONDS_MAX))
         if self._remote.ends_with_client:
             process.kill(KILLED)
@@ -244,7 +264,7 @@ class RemoteConnection:
             self._line.clear()
             self._remote.process.interrupt()
         elif character == _END_OF_INPUT and not self._line:
-            self.end_input()
+            self._remote.source.is_complete = True
         elif character in _ERASE:
             if self._line:
                 del self._line[-1:]
@@ -259,7 +279,10 @@ class RemoteConnection:
             source.write(data)
 
     def end_input(self) -> None:
-        self._remote.source.is_complete = True
+        if self._remote.keeps_input:
+            self._is_detached = True
+        else:
+            self._remote.source.is_complete = True
         self._changed.set()
 
     def resize(self, width: int, height: int) -> None:
