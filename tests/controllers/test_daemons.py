@@ -137,3 +137,14 @@ def test_no_more_daemons_are_missing_than_may_be(
         assert nodes - len(served) <= gap
         assert all(len(images) <= 1 for images in play.images.values())
     assert list(play.images.values()) == [["v2"]] * nodes
+
+
+def test_the_data_of_a_revision_has_sorted_keys() -> None:
+    """Clients compare its bytes with those of the template, whose keys Go sorts."""
+    play = Play(1, {"maxSurge": 0, "maxUnavailable": 1})
+    play.finish()
+    [revision] = play.world.all(CONTROLLER_REVISIONS)
+    template = revision["data"]["spec"]["template"]
+
+    assert list(template) == ["$patch", "metadata", "spec"]
+    assert list(template["spec"]["containers"][0]) == ["image", "name"]

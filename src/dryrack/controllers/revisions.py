@@ -8,6 +8,8 @@ history` and `undo` read the revisions.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from dryrack.client.endpoints import CONTROLLER_REVISIONS, Endpoint
 from dryrack.client.informer import name_of
 from dryrack.controllers.objects import (
@@ -50,7 +52,9 @@ def update_history(
     Revisions `in_use` (by name) are never deleted; `label` is where a revision has its hash.
     """
     template = get(owner, "spec.template", {})
-    data = {"spec": {"template": template | {"$patch": "replace"}}}
+    # Clients compare the bytes of the data, whose keys Kubernetes sorts.
+    sorted_keys = msgspec.json.encode(template | {"$patch": "replace"}, order="deterministic")
+    data = {"spec": {"template": msgspec.json.decode(sorted_keys)}}
     ordered = sorted(revisions, key=lambda each: (each.get("revision", 0), name_of(each)))
     highest = max((int(each.get("revision", 0)) for each in ordered), default=0)
     same = next((each for each in reversed(ordered) if each.get("data") == data), None)
