@@ -8,6 +8,7 @@ relay leads to the API server, so that Pods reach the server as on every cluster
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from tests.chart.helm import CHART, Helm
+from tests.chart.helm import CHART, VALUES, Helm
+from tests.chart.test_helm import SEEDS
 from tests.chart.test_installed import GANG, POD
 from tests.cli.command import dryrack, example_path
 from tests.realcluster.cluster import Parts
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 NAMESPACE = "dryrack-system"
+DRIVERS = CHART.parents[1] / "examples" / "drivers"
 SERVER = "10.200.0.1"
 INSTANCE_TYPE = "c-4x-amd64-linux"
 _SECONDS_MAX = 120
@@ -253,3 +256,50 @@ def test_nothing_stays_after_an_upgrade_and_an_uninstallation(world: World) -> N
         "serviceaccount",
     }
     assert "serviceaccount/dryrack-publisher" not in left
+
+
+def install_seed(world: World, name: str) -> tuple[str, str]:
+    """Install with the command at the top of a values file; return the namespace and release."""
+    namespace, release = SEEDS[name]
+    values = VALUES / f"{name}.yaml"
+    [command] = re.findall(r"^#   (helm .*)$", values.read_text(), flags=re.M)
+    words = command.replace("deploy/chart", str(CHART)).replace("deploy/values", str(VALUES))
+    node = world.cluster.node
+    assert node is not None, "the fixture asks for it"
+    world.helm(
+        *words.split()[1:],
+        *("--set", f"image.registry=localhost,image.tag={__version__}"),
+        *("--set", f"plugin.kubeletDir={node.kubelet},plugin.cdiDir={node.cdi}"),
+        *("--wait", "--timeout", f"{_SECONDS_MAX}s"),
+    )
+    return namespace, release
+
+
+def test_fake_devices_are_installed_with_one_line(world: World) -> None:
+    """The containers have their devices, and the state of the node can be described."""
+    namespace, release = install_seed(world, "fake")
+    world.must("apply", "-f", str(DRIVERS / "fake" / "fake.yaml"))
+    pods = [("test1", "pod0"), ("test1", "pod1"), ("test2", "pod0"), ("test4", "pod0")]
+    for where, name in pods:
+        world.must("wait", f"pod/{name}", "-n", where, "--for=condition=Ready", "--timeout=60s")
+    logs = [world.must("logs", "-n", where, name, "-c", "ctr0") for where, name in pods]
+    node = world.get("pod", "pod0", "-n", "test1")["spec"]["nodeName"]
+    described = world.must("describe", "-n", namespace, f"nas/{node}")
+
+    assert [text.count("FAKE_DEVICE_") for text in logs] == [1, 1, 1, 4]
+    assert described.count("Uuid:  FAKE-") == 8
+    world.must("delete", "ns", "test1", "test2", "test3", "test4", "--timeout=90s")
+    world.helm("uninstall", release, "-n", namespace, "--wait", "--timeout", "60s")
+
+
+def test_a_file_device_is_installed_with_one_line(world: World) -> None:
+    """A container reads its file, and the log of the driver can be read by its label."""
+    namespace, release = install_seed(world, "dra-file")
+    world.must("apply", "-f", str(DRIVERS / "file" / "file.yaml"))
+    world.must("wait", "pod/reader", "-n", "file", "--for=condition=Ready", "--timeout=60s")
+    content = world.must("exec", "-n", "file", "reader", "--", "cat", "/etc/dra/file1")
+
+    assert "reader" in content
+    assert world.must("logs", "-n", namespace, "-l", "app=dra-file-driver")
+    world.must("delete", "ns", "file", "--timeout=90s")
+    world.helm("uninstall", release, "-n", namespace, "--wait", "--timeout", "60s")
