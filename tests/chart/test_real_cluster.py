@@ -270,7 +270,8 @@ def install_seed(world: World, name: str) -> tuple[str, str]:
         *words.split()[1:],
         *("--set", f"image.registry=localhost,image.tag={__version__}"),
         *("--set", f"plugin.kubeletDir={node.kubelet},plugin.cdiDir={node.cdi}"),
-        *("--wait", "--timeout", f"{_SECONDS_MAX}s"),
+        # The definitions of the release before are kept.
+        *("--take-ownership", "--wait", "--timeout", f"{_SECONDS_MAX}s"),
     )
     return namespace, release
 
