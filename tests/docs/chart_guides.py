@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,11 +50,11 @@ def lines(page: Path) -> Iterator[str]:
 def helm_calls(page: Path) -> list[HelmCall]:
     """Return the commands of a page that install the chart."""
     shown = files(page)
-    calls = []
-    for line in lines(page):
-        if line.startswith("helm ") and "deploy/chart" in line:
-            calls.append(_helm_call(line, shown))
-    return calls
+    return [
+        _helm_call(line, shown)
+        for line in lines(page)
+        if line.startswith("helm ") and "deploy/chart" in line
+    ]
 
 
 def _helm_call(line: str, shown: Mapping[str, str]) -> HelmCall:
@@ -110,12 +111,7 @@ def dryrack_calls(page: Path) -> Iterator[list[str]]:
             lexer = shlex.shlex(words, posix=True, punctuation_chars=True)
             lexer.whitespace_split = True
             lexer.commenters = "#"
-            arguments = []
-            for word in list(lexer)[1:]:
-                if set(word) <= _CALL_ENDS:
-                    break
-                arguments.append(word)
-            yield arguments
+            yield list(takewhile(lambda word: not set(word) <= _CALL_ENDS, list(lexer)[1:]))
 
 
 def chart_command(values_file: Path) -> str:

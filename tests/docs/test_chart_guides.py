@@ -6,8 +6,7 @@ import re
 import shlex
 import subprocess
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -28,6 +27,9 @@ from tests.realcluster import programs
 from tests.realcluster.releases import RELEASES
 
 from dryrack.cluster.chart import ChartError, Release, ValuesError, render, set_value
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WITH_CALLS = [page for page in PAGES if helm_calls(page)]
 DRIVER_CI = ROOT / "docs/guides/driver-ci.md"
@@ -129,7 +131,7 @@ def test_the_migration_has_a_status_for_each_command() -> None:
 def test_workflows_are_valid(name: str) -> None:
     """The keys exist, each step runs a script or an action, and bash can parse the scripts."""
     # YAML 1.1 reads the key `on` as true.
-    workflow: dict[Any, Any] = yaml.load(files(DRIVER_CI)[name], yaml.BaseLoader)  # noqa: S506
+    workflow: dict[Any, Any] = yaml.load(files(DRIVER_CI)[name], yaml.BaseLoader)
     assert workflow.keys() == WORKFLOW_KEYS
     assert set(workflow["on"]) <= {"push", "pull_request"}
     for job in workflow["jobs"].values():
