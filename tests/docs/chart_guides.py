@@ -24,7 +24,7 @@ _CODE = re.compile(r"^```(?:sh|console|yaml)[^\n]*\n(.*?)^```", re.DOTALL | re.M
 _FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"`([^`\n]+)`")
 _SECTIONS = "|".join(default_values())
-_VALUE = re.compile(rf"({_SECTIONS})((?:\.(?!py$|yaml$)[A-Za-z]+)+)(?:=(.*))?")
+_VALUE = re.compile(rf"(?:--set )?({_SECTIONS})((?:\.(?!py$|yaml$)[A-Za-z]+)+)(?:=(.*))?")
 # A dryrack command begins a line, follows a prompt, `run:`, a pipe, or an operator of the shell.
 _CALL = re.compile(r"(?:^|[|;&]\s*|\bdo |\brun: )(?:sudo )?(?:KUBECONFIG=\S+ )?(dryrack [a-z].*)")
 _CALL_ENDS = frozenset("|;&<>")
@@ -103,15 +103,25 @@ def _exists(key: str) -> bool:
     return True
 
 
-def dryrack_calls(page: Path) -> Iterator[list[str]]:
-    """Yield the arguments of the dryrack commands in the code blocks of a page."""
-    for line in lines(page):
-        for call in _CALL.findall(line):
-            words = re.sub(r"\d?>&\d", "", call)
-            lexer = shlex.shlex(words, posix=True, punctuation_chars=True)
-            lexer.whitespace_split = True
-            lexer.commenters = "#"
-            yield list(takewhile(lambda word: not set(word) <= _CALL_ENDS, list(lexer)[1:]))
+def dryrack_calls(page: Path) -> list[list[str]]:
+    """Return the arguments of the dryrack commands in the code blocks of a page."""
+    return [words for line in lines(page) for words in _arguments(line)]
+
+
+def abbreviated_calls(page: Path) -> list[list[str]]:
+    """Return the arguments of the dryrack commands in the prose; they can lack arguments."""
+    prose = _FENCED.sub("", page.read_text())
+    codes = [code.replace("\\|", "|") for code in _INLINE.findall(prose)]
+    return [words for code in codes for words in _arguments(code)]
+
+
+def _arguments(line: str) -> Iterator[list[str]]:
+    for call in _CALL.findall(line):
+        words = re.sub(r"\d?>&\d", "", call)
+        lexer = shlex.shlex(words, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        lexer.commenters = "#"
+        yield list(takewhile(lambda word: not set(word) <= _CALL_ENDS, list(lexer)[1:]))
 
 
 def chart_command(values_file: Path) -> str:

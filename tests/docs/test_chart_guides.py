@@ -14,6 +14,7 @@ from tests.docs.chart_guides import (
     PAGES,
     ROOT,
     VALUES_FILES,
+    abbreviated_calls,
     assignments,
     chart_command,
     dryrack_calls,
@@ -70,7 +71,7 @@ def test_a_wrong_value_is_noticed(tmp_path: Path) -> None:
     """The checks of the pages can fail."""
     page = tmp_path / "page.md"
     page.write_text(
-        "Set `plugin.device` or `image.tags=a`.\n\n"
+        "Set `plugin.device` or `--set image.tags=a`, with `dryrack up --node`.\n\n"
         "```sh\nhelm upgrade -i -n a dryrack deploy/chart \\\n  --set plugin.device=gpu\n```\n"
         "```console\n$ x | dryrack up --node 3 && true\n```\n"
     )
@@ -80,23 +81,38 @@ def test_a_wrong_value_is_noticed(tmp_path: Path) -> None:
     assert (call.release, call.namespace) == ("dryrack", "a")
     with pytest.raises(ValuesError, match=r"plugin\.device"):
         render(Release(call.release, call.namespace), call.values)
-    assert list(dryrack_calls(page)) == [["up", "--node", "3"]]
+    assert dryrack_calls(page) == [["up", "--node", "3"]]
+    assert abbreviated_calls(page) == [["up", "--node"]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_path)
-def test_commands_and_options_exist(page: Path) -> None:
-    """dryrack accepts the options of each command in a code block."""
+def test_commands_in_code_blocks_are_valid(page: Path) -> None:
+    """dryrack accepts the arguments of each command in a code block."""
     for words in dryrack_calls(page):
-        name = next((name for name in names_of(words) if name in COMMANDS), words[0])
+        name = command_of(words)
         if name in LATER - set(COMMANDS):
             continue
         assert name in COMMANDS, words
         COMMANDS[name].make_context(name, words[len(name.split()) :])
 
 
-def names_of(words: list[str]) -> list[str]:
-    """Return the names that a command could have: with a subcommand, and without."""
-    return [" ".join(words[:2]), words[0]]
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_options_in_the_prose_exist(page: Path) -> None:
+    """dryrack has the options of each command that the prose names."""
+    for words in abbreviated_calls(page):
+        options = {word.partition("=")[0] for word in words if re.match("--?[a-z]", word)}
+        if name := options and command_of(words):
+            if name in LATER - set(COMMANDS):
+                continue
+            parameters = COMMANDS[name].params
+            known = {each for one in parameters for each in (*one.opts, *one.secondary_opts)}
+            assert options - {"--help", "-h"} <= known, words
+
+
+def command_of(words: list[str]) -> str:
+    """Return the name of the command, with its subcommand."""
+    name = " ".join(words[:2])
+    return name if name in COMMANDS else words[0]
 
 
 @pytest.mark.parametrize("file", VALUES_FILES, ids=lambda file: file.stem)
