@@ -117,7 +117,7 @@ def abbreviated_calls(page: Path) -> list[list[str]]:
 
 def _arguments(line: str) -> Iterator[list[str]]:
     for call in _CALL.findall(line):
-        words = re.sub(r"\d?>&\d", "", call)
+        words = re.sub(r"\d?>(&\d|\s*/dev/null)", "", call)
         lexer = shlex.shlex(words, posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         lexer.commenters = "#"

@@ -41,7 +41,6 @@ VIRTUAL = ".github/workflows/virtual.yaml"
 WORKFLOW_KEYS = {"name", "on", "permissions", "jobs"}
 JOB_KEYS = {"runs-on", "timeout-minutes", "steps"}
 STEP_KEYS = {"name", "if", "run", "uses", "with"}
-# Commands of the guides that a later version of the command line adds.
 
 
 def by_path(path: Path) -> str:
