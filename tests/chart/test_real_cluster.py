@@ -102,7 +102,6 @@ class World:
         ends = time.monotonic() + _SECONDS_MAX
         while not holds():
             assert time.monotonic() < ends, f"not {what}\n{self.logs('publisher')[-3000:]}"
-            time.sleep(0.5)
 
     def holders(self) -> dict[str, str]:
         """The Pods that lead, by the name of the Lease."""
