@@ -5,17 +5,18 @@ Values are numbered per attribute, so that the search compares ints. A device th
 attribute cannot serve a request that the constraint covers. An attribute of a type that is
 not known here is a value that equals nothing, not even itself.
 
-The state changes exactly as in the release it stands for. Up to 1.36 that includes two slips
-that show in results: `distinctAttribute` remembers only the last device of each request, and
+The state changes exactly as in the release. Up to 1.36 that includes two defects that show in
+results: `distinctAttribute` remembers only the last device of each request, and
 forgets even that one when it is taken back; `matchAttribute` over lists keeps what it
-narrowed down although the device that narrowed it was taken back. 1.37 has neither.
+narrowed down although the device that narrowed it was taken back.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
+from dryrack.kinds.releases import AllocationBehaviour
 from dryrack.allocation.supply.pools import PooledDevice
 from dryrack.kinds.resource import DeviceAttribute
 
@@ -129,10 +130,10 @@ class MatchState:
 
     __slots__ = ("_column", "_keeps", "_path", "count", "shared")
 
-    def __init__(self, column: Column, release: Release) -> None:
+    def __init__(self, column: Column, behaviour: AllocationBehaviour) -> None:
         self._column = column
         # Whether taking a device back leaves the narrowed intersection in place.
-        self._keeps = column.lists and release is Release.V1_36
+        self._keeps = column.lists and not behaviour.match_is_restored
         self._path: list[Values] = []
         self.count = 0
         self.shared: Values = frozenset()
@@ -168,7 +169,7 @@ class MatchState:
 
 
 class DistinctState:
-    """No two devices share a value; with lists, a member. 1.37: of all devices."""
+    """No two devices share a value; with lists, a member."""
 
     __slots__ = ("_column", "values")
 
@@ -194,7 +195,7 @@ class DistinctState:
 
 
 class LastDistinctState:
-    """No device shares a value with the last device of another request; for 1.36."""
+    """No device shares a value with the last device of another request."""
 
     __slots__ = ("_column", "count", "last")
 
@@ -225,11 +226,14 @@ class LastDistinctState:
 ConstraintState = MatchState | DistinctState | LastDistinctState
 
 
-def initial_state(constraint: Constraint, column: Column, release: Release) -> ConstraintState:
+def initial_state(
+    constraint: Constraint, column: Column, behaviour: AllocationBehaviour
+) -> ConstraintState:
     """Return the state before any device is chosen."""
     if constraint.kind is ConstraintKind.MATCH:
-        return MatchState(column, release)
-    return LastDistinctState(column) if release is Release.V1_36 else DistinctState(column)
+        return MatchState(column, behaviour)
+    distinct = DistinctState if behaviour.distinct_compares_all else LastDistinctState
+    return distinct(column)
 
 
 def differs(column: Column, value: int, others: Collection[int]) -> bool:

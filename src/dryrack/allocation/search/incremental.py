@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
+from dryrack.kinds.releases import Release
 from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.problem_facts import ProblemFacts
 from dryrack.allocation.proof.search_memo import SearchMemo, search_key

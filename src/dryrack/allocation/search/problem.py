@@ -24,13 +24,14 @@ from dryrack.allocation.demand.constraints import (
 )
 from dryrack.allocation.demand.requests import RESULTS_MAX, Ask, asks_of, check_gates
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code
 from dryrack.allocation.supply.capacity import CapacityMisfit, CapacityRules, Misfit
 from dryrack.allocation.supply.counters import CounterLedger
 from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.cel.selectors import SelectorFailure, SelectorTable, Verdict
+from dryrack.kinds.releases import ALLOCATION, AllocationBehaviour, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -64,9 +65,9 @@ def selector_compiler(
     """Return the compiler of a scheduler, which takes selectors that are stored already."""
     environment = cel.Environment(
         consumable_capacity=features.consumable_capacity,
-        # From 1.37 on a stored expression may use lists even if the gate is off.
-        list_type_attributes=features.list_type_attributes or release is not Release.V1_36,
+        list_type_attributes=features.list_type_attributes,
         new_expressions=False,
+        release=release,
     )
     return partial(cel.compile_expression, env=environment)
 
@@ -83,6 +84,10 @@ class AllocatorContext:
     memo: SearchMemo
 
     @property
+    def behaviour(self) -> AllocationBehaviour:
+        return ALLOCATION[self.release]
+
+    @property
     def rules(self) -> CapacityRules:
         return CapacityRules.of(self.release, self.features)
 
@@ -90,8 +95,8 @@ class AllocatorContext:
         """Return whether further shares of a device that is in use draw no counters."""
         if device in self.allocated.capacity:
             return True
-        # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
-        return self.release is not Release.V1_36 and self.allocated.is_shared(device)
+        # Otherwise only a share that consumes capacity is seen to have drawn already.
+        return self.behaviour.shares_are_counted_once and self.allocated.is_shared(device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +226,7 @@ class Problem:
         self.requests: list[tuple[RequestRow, ...]] = []
         self.has_admin = False
         self._rules = context.rules
+        self._behaviour = context.behaviour
         self._shared_columns: dict[str, Column] = {}
         for index, claim in enumerate(claims):
             self._add_claim(index, claim)
@@ -347,7 +353,7 @@ class Problem:
             raise AllocationError(row.failures[device], device=str(self.devices[device].id))
         if code or not self.context.features.consumable_capacity:
             return not code
-        if self.context.release is Release.V1_36:
+        if not self._behaviour.all_includes_full:
             return self.misfit(row, device) is None
         try:
             return self.misfit(row, device, allocated={}) is None
@@ -411,10 +417,12 @@ class Problem:
         if not isinstance(verdict, SelectorFailure):
             return 0
         place, message = f"selector #{verdict.index}", verdict.message
-        if verdict.stage == "runtime" and self.context.release is not Release.V1_36:
-            place = f"{place} on device {self.devices[device].id}"
+        if verdict.stage == "runtime":
+            place = self._behaviour.failing_selector_text.format(
+                index=verdict.index, device=self.devices[device].id
+            )
             if "no such key:" in message:
-                message += _HINT
+                message += self._behaviour.missing_key_hint
         row.failures[device] = f"{owner}: {place}: CEL {verdict.stage} error: {message}"
         return FAILED
 
@@ -509,17 +517,12 @@ class Problem:
         return Code.TAINTED if blocking_taints(offered, row.ask.tolerations) else 0
 
     def _check_attributes(self, row: RequestRow, device: int) -> int:
-        # Up to 1.36 a device that one constraint admits and another refuses leaves a trace.
+        # A device that one constraint admits and another refuses can leave a trace.
         traces = row.count > 1 or self.context.features.list_type_attributes
-        if traces and len(row.constraints) > 1 and self.context.release is Release.V1_36:
+        if traces and len(row.constraints) > 1 and not self._behaviour.distinct_compares_all:
             return 0
         for constraint in row.constraints:
             if self.columns[constraint.number][device] == MISSING:
                 return Code.CONSTRAINT
         return 0
 
-
-_HINT = (
-    ". consider using CEL optional chaining (.? followed by orValue()) "
-    "or guarding the check with has() for optional fields"
-)

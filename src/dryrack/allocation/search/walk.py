@@ -112,9 +112,9 @@ class Walk:
         self.drawn: dict[int, int] = {}
         self.rooms: dict[int, list[int]] = {}
         self.shares: dict[int, int] = {}
-        release = problem.context.release
+        behaviour = problem.context.behaviour
         self.states: list[ConstraintState] = [
-            initial_state(constraint, problem.columns[constraint.number], release)
+            initial_state(constraint, problem.columns[constraint.number], behaviour)
             for constraint in problem.constraints
         ]
         self.chosen_ways: dict[int, int] = {}

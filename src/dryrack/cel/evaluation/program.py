@@ -83,7 +83,7 @@ class Program:
 
     def matches_with_cost(self, device: Device) -> Judged:
         """Return whether the expression selects the device, or the error, and the cost."""
-        lists = self._env.list_type_attributes
+        lists = self._env.evaluates_lists
         variable = device.variable(lists=lists)
         if isinstance(variable, Err):
             return EvaluationError(variable.message), 0
@@ -103,7 +103,8 @@ def compile_expression(text: str, env: Environment) -> Program | CompileError:
     depth = depth_of(checked.expr)
     with raised_recursion_limit(depth):
         output = checked.output_type
-        if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
+        results = (t.BOOL, env.attribute_type, *((t.ANY,) if env.behaviour.any_is_a_result else ()))
+        if output not in results:
             return CompileError(
                 f"must evaluate to bool or the unknown type, not {output.qualified()}"
             )
