@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation import Features, Release, SearchMemo
 from dryrack.allocation.search.allocator import attempt
-from dryrack.allocation.search.problem import AllocatorContext, selector_compiler
+from dryrack.allocation.search.problem import (
+    AllocatorContext,
+    selector_compiler,
+    stored_environment,
+)
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.usage import UsageSnapshot
+from dryrack.cel import DerivedTable
 from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
@@ -54,6 +59,7 @@ class Standing:
             selectors=SelectorTable(
                 self.compiler or selector_compiler(self.features, self.release)
             ),
+            derived=DerivedTable(stored_environment(self.features, self.release)),
             memo=memo if memo is not None else SearchMemo(),
         )
         pools = Inventory(self.slices, self.features, self.release).pools(node)

@@ -2,6 +2,7 @@
 
 from dryrack.cel.checking.checker import Checked
 from dryrack.cel.checking.environment import Environment
+from dryrack.cel.derived import DerivedTable, compile_derived, derive
 from dryrack.cel.device import Device
 from dryrack.cel.evaluation.interpreter import CANCELLED
 from dryrack.cel.evaluation.program import (
@@ -23,6 +24,7 @@ __all__ = [
     "KEYWORDS_AND_RESERVED_WORDS",
     "Checked",
     "CompileError",
+    "DerivedTable",
     "Device",
     "Environment",
     "Err",
@@ -31,8 +33,10 @@ __all__ = [
     "Optional",
     "Program",
     "UrlError",
+    "compile_derived",
     "compile_expression",
     "compile_pattern",
+    "derive",
     "parse",
     "split_url",
     "string_to_duration",

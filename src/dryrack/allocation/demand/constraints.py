@@ -11,13 +11,13 @@ forgets even that one when it is taken back; `matchAttribute` over lists keeps w
 narrowed down although the device that narrowed it was taken back.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from dryrack.allocation.model.features import Features
-from dryrack.kinds.releases import AllocationBehaviour
 from dryrack.allocation.supply.pools import PooledDevice
+from dryrack.kinds.releases import AllocationBehaviour
 from dryrack.kinds.resource import DeviceAttribute
 
 MISSING = -1
@@ -78,9 +78,11 @@ class Column:
         """Return whether every value seen so far has one member."""
         return self._longest <= 1
 
+    def _attribute_of(self, device: int) -> DeviceAttribute | None:
+        return lookup_attribute(self._devices[device], self._attribute)
+
     def _value(self, device: int) -> int:
-        pooled = self._devices[device]
-        attribute = lookup_attribute(pooled, self._attribute)
+        attribute = self._attribute_of(device)
         if attribute is None:
             return MISSING
         members = _members(attribute, lists=self.lists)
@@ -92,6 +94,24 @@ class Column:
             self.members.append(members)
             self._longest = max(self._longest, len(members))
         return number
+
+
+class DerivedColumn(Column):
+    """
+    The values of an attribute that a request derives, numbered together with those of devices.
+
+    An expression is evaluated when the search comes to the device. If it fails, the attempt ends.
+    """
+
+    def __init__(self, column: Column, derive: Callable[[int], DeviceAttribute]) -> None:
+        """`derive` evaluates the expression on a device, or raises `AllocationError`."""
+        super().__init__(column._attribute, column._devices, lists=column.lists)
+        self.members = column.members
+        self._numbers = column._numbers
+        self._derive = derive
+
+    def _attribute_of(self, device: int) -> DeviceAttribute | None:
+        return self._derive(device)
 
 
 def lookup_attribute(pooled: PooledDevice, name: str) -> DeviceAttribute | None:

@@ -143,7 +143,11 @@ class ProblemFacts:
     def _is_of(self, claim: int, constraint: int) -> bool:
         return self.problem.constraints[constraint].claim == claim
 
-    # Problems for which no cut is made. The API does not allow them.
+    # Problems for which no cut is made. They are rare, or the API does not allow them.
+
+    def is_beyond_proofs(self) -> bool:
+        """Return whether devices have compatibility groups, or requests derive attributes."""
+        return bool(self.problem.groups) or self.problem.has_derived
 
     def repeats_names(self) -> bool:
         """Return whether two requests of a claim have one name."""

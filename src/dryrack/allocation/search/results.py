@@ -73,6 +73,9 @@ def _result(
         binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
         share_id=chance.uuid() if shared else None,
         consumed_capacity=problem.consumed(row, device) if shared else {},
+        skip_node_operations=pooled.slice.spec.skip_node_operations
+        if problem.context.features.optional_node_operations
+        else (),
     )
 
 

@@ -44,7 +44,9 @@ _ALWAYS = (
 
 
 @cache
-def functions(*, includes: bool, release: Release) -> Mapping[str, tuple[Overload, ...]]:
+def functions(
+    *, includes: bool, release: Release = Release.V1_36
+) -> Mapping[str, tuple[Overload, ...]]:
     """Return the overloads of all functions of a release, with or without `includes`."""
     ids = CEL[release].overloads
     merged: dict[str, tuple[Overload, ...]] = {}

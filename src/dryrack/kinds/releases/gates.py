@@ -131,7 +131,9 @@ def resolve_gates(changes: Mapping[str, bool], release: Release) -> dict[str, bo
             state |= {each: changes[name] for each, gate in known.items() if gate.stage == stage}
     state |= {name: value for name, value in changes.items() if name in known}
     lacking = {
-        name: [each for each in known[name].needs if not state[each]] for name in known if state[name]
+        name: [each for each in gate.needs if not state[each]]
+        for name, gate in known.items()
+        if state[name]
     }
     _raise_for(
         f"{name} is enabled, but depends on features that are disabled: [{' '.join(needs)}]"
