@@ -12,6 +12,7 @@ from dryrack.kinds.releases.behaviours import (
     CelBehaviour,
 )
 from dryrack.kinds.releases.gates import (
+    FIELD_GATES,
     Gate,
     GateError,
     gates_of,
@@ -23,6 +24,7 @@ from dryrack.kinds.releases.release import Release
 __all__ = [
     "ALLOCATION",
     "CEL",
+    "FIELD_GATES",
     "AllocationBehaviour",
     "CelBehaviour",
     "Gate",

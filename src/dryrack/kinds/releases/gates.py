@@ -11,6 +11,7 @@ Errors have the words of kube-scheduler, which refuses to start with such gates.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
@@ -61,6 +62,15 @@ SchedulerPreQueueingHints                    -          alpha off
 
 # Each switches all gates of a stage that are not named themselves.
 _ALL = {"AllAlpha": "alpha", "AllBeta": "beta"}
+
+# Fields that only a newer release than the reference release has, and only with a feature gate.
+FIELD_GATES: Mapping[str, str] = MappingProxyType(
+    {
+        "compatibilityGroups": "DRADeviceCompatibilityGroups",
+        "derivedAttributes": "DRADerivedAttributes",
+        "skipNodeOperations": "DRAOptionalNodeOperations",
+    }
+)
 
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
