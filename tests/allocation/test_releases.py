@@ -48,7 +48,7 @@ def asking(memory: str) -> Any:
 
 
 def test_defaults_are_those_of_the_release() -> None:
-    """Alpha gates are off; fractional ranges are off, too, until their own compatibility version."""
+    """Alpha gates are off, and so are fractional ranges, which need compatibility version 1.37."""
     assert not Features.defaults().list_type_attributes
     assert Features.defaults().consumable_capacity
     assert Features.defaults(Release.V1_36) == Features.defaults(Release.V1_37)

@@ -358,7 +358,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
             "--devices 'gpu:0': the count must be a positive integer, got '0'",
         ),
         (("--release", "1.20"), "--release '1.20': unknown release; use 1.36 or 1.37"),
-        (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': unknown; use one of"),
+        (("--feature-gates", "DRAMagic=true"), "unrecognized feature gate: DRAMagic; use one of"),
         (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),
     ],
 )

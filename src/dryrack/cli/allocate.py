@@ -10,7 +10,7 @@ from dryrack.allocation import FEATURE_GATES, Code, Features, Release, claim_nam
 from dryrack.base.errors import ContentError
 from dryrack.base.text import hint, listed
 from dryrack.cli.command import join_lists
-from dryrack.cli.files import UsageError, without_pauses
+from dryrack.cli.files import UsageError, parse_release, without_pauses
 from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
 from dryrack.cli.output import (
@@ -86,16 +86,14 @@ class Settings:
         cls, release: str = "1.36", feature_gates: str = "", scheduler_config: str = ""
     ) -> Settings:
         """Return the settings of these options; raise `UsageError` if one is invalid."""
-        known = {each.value: each for each in Release}
-        if release not in known:
-            raise UsageError(f"--release {release!r}: unknown release; use {' or '.join(known)}")
+        followed = parse_release(release)
         try:
             changes = parse_gates(feature_gates)
-            gates = resolve_gates(changes, known[release])
-            settings = cls(known[release], Features.from_gates(changes, known[release]), gates)
+            gates = resolve_gates(changes, followed)
+            settings = cls(followed, Features.from_gates(changes, followed), gates)
         except GateError as error:
             raise UsageError(f"--feature-gates: {error}") from None
-        defaults = gates_of(known[release])
+        defaults = gates_of(followed)
         for name in sorted(changes):
             if name not in FEATURE_GATES and name in gates and gates[name] != defaults[name].is_on:
                 say(f"note: --feature-gates: {name} does not change how dryrack allocates devices")

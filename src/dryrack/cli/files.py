@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from dryrack.base.errors import DryrackError
 from dryrack.base.limits import FILE_BYTES_MAX
 from dryrack.cli.output import say
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,14 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 class UsageError(DryrackError):
     """The command was called wrongly; nothing was done."""
+
+
+def parse_release(text: str) -> Release:
+    """Return the release that `--release` names."""
+    known = {each.value: each for each in Release}
+    if text not in known:
+        raise UsageError(f"--release {text!r}: unknown release; use {' or '.join(known)}")
+    return known[text]
 
 
 @dataclass(frozen=True, slots=True)
