@@ -204,7 +204,10 @@ def test_each_request_derives_for_itself() -> None:
     wanted = claim(deriving("a", f"{NUMA} + 4"), deriving("b", NUMA), **match())
     assert given(offer().allocate(node(), [wanted])) == [["gpu-0", "gpu-4"]]
 
-    own = [device(f"gpu-{n}", **{"example.com/place": f"p{n}"}) for n in range(3)]
+    own = [
+        {**device(f"gpu-{n}"), "attributes": {"example.com/place": {"string": f"p{n}"}}}
+        for n in range(3)
+    ]
     serving = allocator(pool(own), features=DERIVED, release=Release.V1_37)
     mixed = claim(deriving("a", '"p2"'), request("b"), **match())
     assert given(serving.allocate(node(), [mixed])) == [["gpu-0", "gpu-2"]]

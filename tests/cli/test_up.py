@@ -278,7 +278,8 @@ def test_a_config_can_say_what_nodes_have(home: Path, tmp_path: Path) -> None:
 
 def test_a_cluster_behaves_as_it_is_told(home: Path) -> None:
     """Versions of the API, a release and its gates: the scheduler and the API server start so."""
-    gates = ("--release", "1.37", "--feature-gates", "DRADeviceTaints=false")
+    off = "DRADeviceTaints=false,DRADeviceTaintRules=false"
+    gates = ("--release", "1.37", "--feature-gates", off)
     served = ("--runtime-config", "resource.k8s.io/v1beta2=true")
     up = dryrack("up", "--detach", "--nodes", "1", *gates, *served)
     assert up.returncode == 0, up.stderr

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from dryrack.base.errors import DryrackError
 from dryrack.base.limits import FILE_BYTES_MAX
 from dryrack.cli.output import say
-from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from dryrack.kinds.releases import Release
 
 STDIN = "-"
 # From this size on, reading takes so long that a note on the terminal helps.
@@ -35,6 +36,8 @@ class UsageError(DryrackError):
 
 def parse_release(text: str) -> Release:
     """Return the release that `--release` names."""
+    from dryrack.kinds.releases import Release
+
     known = {each.value: each for each in Release}
     if text not in known:
         raise UsageError(f"--release {text!r}: unknown release; use {' or '.join(known)}")

@@ -14,7 +14,7 @@ from dryrack.kinds.releases.release import Release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocationBehaviour:
-    """How the allocator of a release works."""
+    """The behaviour of the allocator of a release."""
 
     # distinctAttribute compares a device with all others, and not only with the last of a request.
     distinct_compares_all: bool
@@ -47,7 +47,7 @@ class AllocationBehaviour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CelBehaviour:
-    """How expressions about devices work in a release."""
+    """The behaviour of expressions about devices in a release."""
 
     # Attributes have the type `dyn` in stored expressions, whatever the gate for lists says.
     stored_attributes_are_dyn: bool
