@@ -361,3 +361,12 @@ def test_list_attributes_are_evaluated_without_their_gate() -> None:
     assert given(after.allocate(node(), wanted)) == [["gpu-0"]]
     with pytest.raises(AllocationError, match="expression of type 'any' cannot be range"):
         allocator(pool([listed]), classes=gpu).allocate(node(), wanted)
+
+
+def test_reasons_read_names_in_backquotes() -> None:
+    """The explanation of a selector names the attribute, however it is written."""
+    selector = f'device.attributes["{DRIVER}"].`numa` == 7'
+    serving = allocator(pool([device("gpu-0", numa=0)]), release=Release.V1_37)
+    reasons = refused(serving.allocate(node(), [claim(request("r", select=selector))])).reasons
+
+    assert any(reason.fact.startswith("numa is 0") for reason in reasons)

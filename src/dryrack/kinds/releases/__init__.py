@@ -19,12 +19,13 @@ from dryrack.kinds.releases.gates import (
     parse_gates,
     resolve_gates,
 )
-from dryrack.kinds.releases.release import Release
+from dryrack.kinds.releases.release import NEWEST, Release
 
 __all__ = [
     "ALLOCATION",
     "CEL",
     "FIELD_GATES",
+    "NEWEST",
     "AllocationBehaviour",
     "CelBehaviour",
     "Gate",

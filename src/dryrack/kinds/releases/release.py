@@ -8,3 +8,6 @@ class Release(Enum):
 
     V1_36 = "1.36"
     V1_37 = "1.37"
+
+
+NEWEST = tuple(Release)[-1]
