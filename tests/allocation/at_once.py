@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation import Features, Release, SearchMemo
 from dryrack.allocation.search.allocator import attempt
-from dryrack.allocation.search.problem import AllocatorContext, selector_compiler
+from dryrack.allocation.search.problem import (
+    AllocatorContext,
+    selector_compiler,
+    stored_environment,
+)
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.usage import UsageSnapshot
+from dryrack.cel import DerivedTable
 from dryrack.cel.selectors import SelectorTable
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ class Standing:
     features: Features = field(default_factory=Features.defaults)
     allocated: Taken = field(default_factory=UsageSnapshot)
     compiler: Callable[[str], Program | CompileError] | None = None
+    release: Release = Release.V1_36
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim], memo: SearchMemo | None = None
@@ -47,13 +53,16 @@ class Standing:
             classes.setdefault(each.metadata.name, each)
         context = AllocatorContext(
             features=self.features,
-            release=Release.V1_36,
+            release=self.release,
             classes=classes,
             allocated=self.allocated,
-            selectors=SelectorTable(self.compiler or selector_compiler(self.features)),
+            selectors=SelectorTable(
+                self.compiler or selector_compiler(self.features, self.release)
+            ),
+            derived=DerivedTable(stored_environment(self.features, self.release)),
             memo=memo if memo is not None else SearchMemo(),
         )
-        pools = Inventory(self.slices, self.features, Release.V1_36).pools(node)
+        pools = Inventory(self.slices, self.features, self.release).pools(node)
         return attempt(context, pools, node=node, claims=claims, chance=self.chance)
 
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome:

@@ -27,6 +27,7 @@ from dryrack.allocation import (
     AllocationError,
     DeviceId,
     Features,
+    Outcome,
     Release,
 )
 from dryrack.base.errors import DryrackError
@@ -47,21 +48,21 @@ def asking(memory: str) -> Any:
 
 
 def test_defaults_are_those_of_the_release() -> None:
-    """Alpha gates are off; fractional ranges came with 1.37."""
+    """Alpha gates are off, and so are fractional ranges, which need compatibility version 1.37."""
     assert not Features.defaults().list_type_attributes
     assert Features.defaults().consumable_capacity
-    assert not Features.defaults(Release.V1_36).fractional_capacity_range
-    assert Features.defaults(Release.V1_37).fractional_capacity_range
+    assert Features.defaults(Release.V1_36) == Features.defaults(Release.V1_37)
+    assert not Features.defaults(Release.V1_37).fractional_capacity_range
 
 
 def test_gates_go_by_the_names_that_kubernetes_uses() -> None:
-    """One gate of two switches binding conditions off; a wrong name is a mistake."""
-    off = Features.from_gates({"DRAResourceClaimDeviceStatus": False})
+    """One gate of two switches binding conditions off; a wrong name is an error."""
+    off = Features.from_gates({"DRADeviceBindingConditions": False})
 
     assert not off.device_binding_and_status
     assert off.device_taints
     assert Features.from_gates({"DRAListTypeAttributes": True}).list_type_attributes
-    with pytest.raises(DryrackError, match="feature gate 'DRATaints': unknown"):
+    with pytest.raises(DryrackError, match="unrecognized feature gate: DRATaints"):
         Features.from_gates({"DRATaints": True})
 
 
@@ -124,14 +125,23 @@ def test_amounts_are_rounded_up_to_a_step(release: Release, written: str) -> Non
 
 
 def test_fractional_steps_came_with_1_37() -> None:
-    """Tenths are rounded to whole numbers before, and to tenths since."""
+    """Tenths are rounded to whole numbers without the gate, and to tenths with it."""
     limits = {"default": "200m", "validRange": {"min": "200m", "max": "4", "step": "100m"}}
     slices = pool([shareable("gpu-0", "4", **limits)])
     wanted = [claim(asking("250m"))]
-    outcome = allocator(slices, release=Release.V1_37).allocate(node(), wanted)
+    on = Features.from_gates({"DRAFractionalCapacityRange": True}, Release.V1_37)
+    outcomes = [
+        allocator(slices, release=Release.V1_37, features=features).allocate(node(), wanted)
+        for features in (None, on)
+    ]
 
+    assert [consumed_memory(each) for each in outcomes] == ["1", "300m"]
+
+
+def consumed_memory(outcome: Outcome) -> str:
     assert isinstance(outcome, Allocated)
-    assert outcome.results[0].devices.results[0].consumed_capacity["memory"].text == "300m"
+    [result] = outcome.results[0].devices.results
+    return result.consumed_capacity["memory"].text
 
 
 def test_amounts_that_cannot_be_held_are_an_error_since_1_37() -> None:

@@ -3,7 +3,9 @@ Cases and their answers, from wherever they are kept.
 
 The project's own cases are YAML files, one idea each, with the answer that Kubernetes gave
 under `answer`. Other collections can be added by the directory that `DRYRACK_CASES` names:
-lists of cases in JSON, with the answer beside the question. Both come out of here alike.
+lists of cases in JSON, with the answer beside the question, and perhaps the `release` that gave it.
+Both come out of here alike. An error in JSON can be a part of the text; the whole text has a key
+of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +24,13 @@ Kind: TypeAlias = Literal["allocator", "cel"]
 Json: TypeAlias = "dict[str, Any]"
 
 OWN = Path(__file__).parent
-ANSWERS = frozenset({"results", "error", "compileError", "match", "matchError", "cost"})
+ANSWERS = frozenset(
+    {
+        *("results", "error", "onNode", "allocateOneCalls"),
+        *("compileError", "match", "matchError", "cost", "actualCost"),
+        *("compileErrorText", "matchErrorText"),
+    }
+)
 
 
 def own_files(kind: Kind) -> list[Path]:
@@ -51,4 +59,10 @@ def _others(kind: Kind, directory: str | None) -> Iterator[Json]:
         for case in json.loads(file.read_text()):
             question = {name: part for name, part in case.items() if name not in ANSWERS}
             answer = {name: part for name, part in case.items() if name in ANSWERS}
+            for error in ("compileError", "matchError"):
+                if error in answer:
+                    answer["hasWholeTexts"] = f"{error}Text" in answer
+                    answer[error] = answer.pop(f"{error}Text", answer[error])
+            if answer.pop("onNode", False):
+                answer["fatal"] = False
             yield {**question, "name": f"{file.stem}/{case['name']}", "answer": answer}

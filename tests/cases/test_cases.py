@@ -50,6 +50,17 @@ def test_cases_of_a_directory_have_their_answers_apart(tmp_path: Path) -> None:
     assert other == {"name": "cel-1/a", "expression": "true", "answer": {"match": True}}
 
 
+def test_whole_texts_of_errors_replace_parts_of_them(tmp_path: Path) -> None:
+    """A case with the whole text is compared with it; another one with the part that it has."""
+    whole = '{"name": "a", "matchError": "b", "matchErrorText": "a b c"}'
+    part = '{"name": "b", "matchError": "b"}'
+    (tmp_path / "cel-1.json").write_text(f"[{whole}, {part}]")
+    answers = [each["answer"] for each in cases("cel", {"DRYRACK_CASES": str(tmp_path)})[-2:]]
+
+    assert answers[0] == {"matchError": "a b c", "hasWholeTexts": True}
+    assert answers[1] == {"matchError": "b", "hasWholeTexts": False}
+
+
 @pytest.mark.real
 def test_recorded_answers_are_what_kubernetes_says() -> None:
     """No answer was written by hand, and none is out of date."""

@@ -32,6 +32,7 @@ from dryrack.cel import (
 from dryrack.cel.evaluation.runtime_cost import COST_LIMIT
 from dryrack.cel.selectors import SelectorFailure, SelectorTable
 from dryrack.kinds.decode import decode
+from dryrack.kinds.releases import Release
 from dryrack.kinds.resource import DeviceAttribute, DeviceCapacity
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _our_verdict(case: Case) -> Verdict:
         consumable_capacity=case.get("consumableCapacity", False),
         list_type_attributes=case.get("listTypeAttributes", False),
         new_expressions=case.get("newExpressions", False),
+        release=Release(case.get("release", "1.36")),
     )
     program = compile_expression(case["expression"], env)
     if isinstance(program, CompileError):
@@ -173,7 +175,7 @@ def device_of(case: Case) -> Device:
     attributes = case.get("attributes", {}).items()
     capacity = case.get("capacity", {}).items()
     return Device(
-        driver=case["driver"],
+        driver=case.get("driver", ""),
         attributes={name: decode(value, DeviceAttribute) for name, value in attributes},
         capacity={name: decode(value, DeviceCapacity) for name, value in capacity},
         allow_multiple_allocations=case.get("allowMultipleAllocations"),

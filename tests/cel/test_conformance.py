@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("case", cases("cel"), ids=lambda case: case["name"])
 def test_cel_case(case: Mapping[str, Any]) -> None:
-    """Verdict, error, estimated and actual cost of a selector are those of Kubernetes."""
+    """Verdict, error, estimated and actual cost of a selector are those of its release."""
     answer = case["answer"]
     expected = Verdict(
         compile_error=answer.get("compileError", ""),
@@ -24,5 +25,9 @@ def test_cel_case(case: Mapping[str, Any]) -> None:
         actual_cost=answer.get("actualCost"),
     )
     actual = our_verdict(case)
+    if not answer.get("hasWholeTexts", True):
+        for error in ("compile_error", "match_error"):
+            if getattr(expected, error) and getattr(expected, error) in getattr(actual, error):
+                expected = replace(expected, **{error: getattr(actual, error)})
 
     assert differing_fields(actual, expected) == (), (expected, actual)

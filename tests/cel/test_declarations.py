@@ -5,6 +5,8 @@ from __future__ import annotations
 from dryrack.cel.checking import types as t
 from dryrack.cel.declarations import Overload, functions
 from dryrack.cel.declarations.signatures import read_table
+from dryrack.cel.evaluation.dispatch import FUNCTIONS, OVERLOADS
+from dryrack.kinds.releases import Release
 
 
 def test_a_table_is_read_as_it_is_written() -> None:
@@ -57,3 +59,18 @@ def test_every_result_parameter_is_told_by_an_argument() -> None:
 def test_includes_is_there_only_on_demand() -> None:
     """It is the one function that a gate can take away."""
     assert set(functions(includes=True)) - set(functions(includes=False)) == {"includes"}
+
+
+def test_every_overload_of_every_release_has_an_implementation() -> None:
+    """A release with other overloads lacks none of them, apart from operators."""
+    lacking = {
+        release: {
+            overload.id
+            for name, overloads in functions(includes=True, release=release).items()
+            for overload in overloads
+            if name not in FUNCTIONS and overload.id not in OVERLOADS and name[0] not in "_o"
+        }
+        for release in Release
+    }
+
+    assert not any(lacking.values()), lacking

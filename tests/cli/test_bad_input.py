@@ -85,7 +85,7 @@ def test_wrong_content_is_told_with_file_and_line(case: str, command: str, tmp_p
         ("allocate -f empty", "empty: the directory has no .json, .yaml, .yml files; name other"),
         ("allocate -f a.yaml --scheduler-config .", ".: this is a directory; name a file in it"),
         ("allocate -f a.yaml --release 9", "--release '9': unknown release; use 1.36 or 1.37"),
-        ("allocate -f a.yaml --feature-gates DRAFoo=true", "feature gate 'DRAFoo': unknown"),
+        ("allocate -f a.yaml --feature-gates DRAFoo=true", "unrecognized feature gate: DRAFoo"),
         ("allocate -f a.yaml --feature-gates DRADeviceTaints", "use DRADeviceTaints=true"),
         ("allocate -f a.yaml -o xml", "'xml' is not one of"),
         ("explain service x -f a.yaml", 'unknown kind "service"; use claim, pod, gang'),

@@ -98,3 +98,39 @@ def test_lint_checks_the_claims_of_templates_in_custom_kinds(tmp_path: Path) -> 
     path = "spec.leaderWorkerTemplate.workerTemplate.spec.resourceClaims[0]"
     assert found.message.startswith("template 'two' of namespace 'default' is not in the files")
     assert found.field.startswith(path)
+
+
+def test_fields_behind_a_gate_are_named_with_it(tmp_path: Path) -> None:
+    """With its gate the field counts; without it, and in a release without it, it is named."""
+    claim = template("c", 2)["spec"]
+    claim["spec"]["devices"]["requests"][0]["exactly"]["derivedAttributes"] = [
+        {"name": "example.com/one", "expression": "device.driver"}
+    ]
+    claim["spec"]["devices"]["constraints"] = [{"matchAttribute": "example.com/one"}]
+    head = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+    file = tmp_path / "a.yaml"
+    file.write_text(yaml.safe_dump_all([NODE, {**head, "metadata": {"name": "c"}, **claim}]))
+    old, off, on = (
+        dryrack("allocate", file, *options)
+        for options in (
+            (),
+            ("--release", "1.37"),
+            ("--release", "1.37", "--feature-gates", "DRADerivedAttributes=true"),
+        )
+    )
+
+    field = "spec.devices.requests[0].exactly.derivedAttributes"
+    assert (old.returncode, off.returncode, on.returncode) == (1, 1, 0)
+    assert f"{field}: unknown field; dryrack ignores it" in old.stderr
+    assert f"{field}: its feature gate DRADerivedAttributes is off; add --feature" in off.stderr
+    assert "DRADerivedAttributes" not in on.stderr
+
+
+def test_a_gate_without_effect_on_allocation_gets_a_note(tmp_path: Path) -> None:
+    """Gates of other parts of Kubernetes are no error, but nothing changes."""
+    file = tmp_path / "a.yaml"
+    file.write_text(yaml.safe_dump_all([NODE, template("six", 6)]))
+    done = dryrack("allocate", file, "--release", "1.37", "--feature-gates", "GenericWorkload=true")
+
+    assert done.returncode == 0, done.stderr
+    assert "GenericWorkload does not change how dryrack allocates devices" in done.stderr

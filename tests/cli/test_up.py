@@ -278,7 +278,8 @@ def test_a_config_can_say_what_nodes_have(home: Path, tmp_path: Path) -> None:
 
 def test_a_cluster_behaves_as_it_is_told(home: Path) -> None:
     """Versions of the API, a release and its gates: the scheduler and the API server start so."""
-    gates = ("--release", "1.37", "--feature-gates", "DRADeviceTaints=false")
+    off = "DRADeviceTaints=false,DRADeviceTaintRules=false"
+    gates = ("--release", "1.37", "--feature-gates", off)
     served = ("--runtime-config", "resource.k8s.io/v1beta2=true")
     up = dryrack("up", "--detach", "--nodes", "1", *gates, *served)
     assert up.returncode == 0, up.stderr
@@ -358,7 +359,7 @@ def test_in_the_foreground_it_ends_with_its_signal(home: Path) -> None:
             "--devices 'gpu:0': the count must be a positive integer, got '0'",
         ),
         (("--release", "1.20"), "--release '1.20': unknown release; use 1.36 or 1.37"),
-        (("--feature-gates", "DRAMagic=true"), "feature gate 'DRAMagic': unknown; use one of"),
+        (("--feature-gates", "DRAMagic=true"), "unrecognized feature gate: DRAMagic; use one of"),
         (("--runtime-config", "resource.k8s.io=true"), "--runtime-config: invalid key"),
     ],
 )

@@ -14,6 +14,8 @@ MEANINGS: dict[Code, str] = {
     Code.CAPACITY_POLICY: "The request policy of the device does not allow the requested amount.",
     Code.CAPACITY_SHORT: "A shared device has too little of a capacity left.",
     Code.COUNTER_SHORT: "A counter set that the device consumes has too little left.",
+    Code.INCOMPATIBLE: "The device has no compatibility group in common with other devices of its "
+    "counter set.",
     Code.TAINTED: "The device has a taint that the request does not tolerate.",
     Code.CONSTRAINT: "The device and the devices chosen before do not satisfy a constraint.",
     Code.POOL_INCOMPLETE: "Slices of the pool are missing, so its devices are not available.",
@@ -49,6 +51,7 @@ REMEDIES: dict[Code, str] = {
     Code.CAPACITY_POLICY: "Request an amount that the policy of the device allows.",
     Code.CAPACITY_SHORT: "Request less, or wait until another claim releases its part.",
     Code.COUNTER_SHORT: "Request a smaller partition, or wait until another claim releases one.",
+    Code.INCOMPATIBLE: "Wait until another claim releases these devices, or request other devices.",
     Code.TAINTED: "Add a toleration to the request, or remove the taint.",
     Code.CONSTRAINT: "Remove the constraint, or request fewer devices.",
     Code.POOL_INCOMPLETE: "Let the driver publish the missing slices.",

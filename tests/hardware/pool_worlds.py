@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation import Features, Release
 from dryrack.allocation.supply.pools import Inventory as Sight
 from dryrack.hardware.inventory import Origin, PerDevice, Pool, Section, SourceKind, ThisNode
 from dryrack.hardware.pool_plan import CreateSlice, SliceWrite, UpdateSlice

@@ -27,6 +27,7 @@ from tests.linter.examples import (
 )
 from tests.linter.rule_examples import EXAMPLES
 
+from dryrack.kinds.releases import Release
 from dryrack.linter import Finding, Severity, lint
 from dryrack.linter.objects import read_world
 
@@ -567,7 +568,7 @@ def test_devices_that_differ_in_what_nobody_reads_are_one_shape() -> None:
         for n in range(100)
     )
     text = join(SLICE[: SLICE.index("  devices:")] + "  devices:\n" + serials, CLASS, CLAIM)
-    world = read_world([("a.yaml", text.encode())], lambda *_: ())
+    world = read_world([("a.yaml", text.encode())], lambda *_: (), Release.V1_36)
 
     assert len(world.devices) == 100
     assert len(world.selection.everything.shapes) == 1

@@ -22,6 +22,7 @@ from dryrack.allocation import (
     AllocationError,
     DeviceId,
     Features,
+    Release,
     Undecided,
 )
 from dryrack.allocation.model.identity import SharedDeviceId
@@ -105,9 +106,9 @@ class _OneShare:
 
 
 @cache
-def _compiler(enabled: Features) -> Callable[[str], Program | CompileError]:
+def _compiler(enabled: Features, release: Release) -> Callable[[str], Program | CompileError]:
     """Return a compiler that compiles an expression once, as the scheduler does for all pods."""
-    return cache(selector_compiler(enabled))
+    return cache(selector_compiler(enabled, release))
 
 
 class Prepared:
@@ -120,6 +121,7 @@ class Prepared:
         self._classes = [decode(raw, DeviceClass) for raw in case.get("classes", ())]
         self._features = features(case.get("features", ()))
         self._allocated = _in_use(case)
+        self._release = Release(case.get("release", "1.36"))
 
     def outcome(self, endings: SearchMemo | None = None) -> Outcome:
         """Nothing is known from before but compiled expressions, and these endings."""
@@ -129,7 +131,8 @@ class Prepared:
             features=self._features,
             allocated=self._allocated,
             chance=_OneShare(),
-            compiler=_compiler(self._features),
+            compiler=_compiler(self._features, self._release),
+            release=self._release,
         )
         return standing.allocate(self.node, self.claims, endings)
 

@@ -1,7 +1,7 @@
 """Allocation of devices: claims, slices and devices in use give an allocation or reasons."""
 
 from dryrack.allocation.model.errors import AllocationError, MissingClassError
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import FEATURE_GATES, Features
 from dryrack.allocation.model.identity import DeviceId, claim_name
 from dryrack.allocation.model.reasons import Code, Obstacle, Reason, brief, fold, has_some
 from dryrack.allocation.proof.search_memo import SearchMemo
@@ -16,8 +16,10 @@ from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveA
 from dryrack.allocation.search.problem import Site
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
+from dryrack.kinds.releases import Release
 
 __all__ = [
+    "FEATURE_GATES",
     "NO_NODES",
     "AffectedNodes",
     "Allocated",

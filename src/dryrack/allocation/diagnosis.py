@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.demand.constraints import MISSING, MatchState
 from dryrack.allocation.demand.requests import RESULTS_MAX
+from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import TAKEN, Code, Reason
-from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.search.problem import FAILED, OPTIONAL_OPERATIONS, UNKNOWN, USABLE
 from dryrack.allocation.search.walk import Walk
 from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.cel.selector_parts import unmet_parts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # How a fact begins that is about a device which the same pod has already.
 _CHOSEN = "chosen for"
+_GUARD = "guard the selector, or correct the attributes of the device"
 
 
 def diagnose(walk: Walk) -> tuple[Reason, ...]:
@@ -158,9 +160,8 @@ class _Diagnosis:
         if code == USABLE:
             return self._chosen_against(row, device)
         if code == FAILED:
-            remedy = "guard the selector, or correct the attributes of the device"
             named = str(self._problem.devices[device].id)
-            return self._reason(row, named, Code.SELECTOR_ERROR, row.failures[device], remedy)
+            return self._reason(row, named, Code.SELECTOR_ERROR, row.failures[device], _GUARD)
         return self._refusal_reason(row, device, Code(code))
 
     def _unmatched_code(self, row: RequestRow, device: int) -> Code | None:
@@ -196,7 +197,11 @@ class _Diagnosis:
         code = self._moment.refusal(row, device)
         if code is not None:
             return self._refusal_reason(row, device, code)
-        broken = self._moment.broken(row, device)
+        try:
+            broken = self._moment.broken(row, device)
+        except AllocationError as error:
+            # The search never came to this device.
+            return self._reason(row, named, Code.SELECTOR_ERROR, str(error), _GUARD)
         if broken is not None:
             return self._refusal_reason(row, device, Code.CONSTRAINT)
         fact = "fits alone, but not together with the other requests"
@@ -244,13 +249,40 @@ class _Diagnosis:
         return (f"in use by claim {holder}" if holder else "in use"), "free it"
 
     def _node(self, row: RequestRow, device: int) -> tuple[str, str]:
-        node = self._problem.node.metadata.name
-        return f"not available on node {node}", "use a node that the device is for"
+        node = self._problem.node
+        if (
+            self._problem.devices[device].slice.spec.skip_node_operations
+            and OPTIONAL_OPERATIONS not in node.status.declared_features
+            and self._problem.context.features.optional_node_operations
+        ):
+            fact = f"its slice skips node operations, which node {node.metadata.name} cannot do"
+            return fact, f"use a node that declares the feature {OPTIONAL_OPERATIONS}"
+        return f"not available on node {node.metadata.name}", "use a node that the device is for"
+
+    def _incompatible(self, row: RequestRow, device: int) -> tuple[str, str]:
+        groups = sorted(
+            group
+            for consumption in self._problem.devices[device].device.consumes_counters
+            for group in consumption.compatibility_groups
+        )
+        own = (
+            f"has the compatibility groups {', '.join(groups)}"
+            if groups
+            else ("has no compatibility group")
+        )
+        fact = f"{own}, which do not match those of other devices of its counter set"
+        return fact, "free these devices"
 
     def _gate_off(self, row: RequestRow, device: int) -> tuple[str, str]:
         if self._problem.devices[device].device.binding_conditions:
             gates = "DRADeviceBindingConditions and DRAResourceClaimDeviceStatus"
             return "has binding conditions, but their feature gates are off", f"enable {gates}"
+        operations = self._problem.devices[device].slice.spec.skip_node_operations
+        if operations and not self._problem.context.features.optional_node_operations:
+            return (
+                "its slice skips node operations, but the feature gate is off",
+                f"enable {OPTIONAL_OPERATIONS}",
+            )
         return (
             "consumes counters, but the feature gate of partitionable devices is off",
             "enable DRAPartitionableDevices",
@@ -330,7 +362,7 @@ class _Diagnosis:
         return f"tainted {texts}", "tolerate the taint, or remove it"
 
     def _constraint(self, row: RequestRow, device: int) -> tuple[str, str]:
-        for constraint in row.constraints:
+        for constraint in () if row.ask.derived else row.constraints:
             if self._problem.columns[constraint.number][device] == MISSING:
                 return f"has no attribute {constraint.attribute}", "give it the attribute"
         broken = self._moment.broken(row, device)
@@ -352,6 +384,7 @@ _FACTS = {
     Code.CAPACITY_POLICY: _Diagnosis._capacity,
     Code.CAPACITY_SHORT: _Diagnosis._capacity,
     Code.COUNTER_SHORT: _Diagnosis._counters,
+    Code.INCOMPATIBLE: _Diagnosis._incompatible,
     Code.TAINTED: _Diagnosis._taint_fact,
     Code.CONSTRAINT: _Diagnosis._constraint,
 }

@@ -2,6 +2,7 @@
 
 from dryrack.cel.checking.checker import Checked
 from dryrack.cel.checking.environment import Environment
+from dryrack.cel.derived import DerivedTable, compile_derived, derive
 from dryrack.cel.device import Device
 from dryrack.cel.evaluation.interpreter import CANCELLED
 from dryrack.cel.evaluation.program import (
@@ -24,6 +25,7 @@ __all__ = [
     "KEYWORDS_AND_RESERVED_WORDS",
     "Checked",
     "CompileError",
+    "DerivedTable",
     "Device",
     "Environment",
     "Err",
@@ -32,8 +34,10 @@ __all__ = [
     "Optional",
     "Program",
     "UrlError",
+    "compile_derived",
     "compile_expression",
     "compile_pattern",
+    "derive",
     "parse",
     "parse_duration",
     "split_url",

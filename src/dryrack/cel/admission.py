@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from dryrack.cel.checking.environment import Environment
 from dryrack.cel.evaluation.program import CompileError, compile_expression
+from dryrack.kinds.releases import Release
 from dryrack.kinds.validation.parts import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
 
 # As many distinct selectors as a large cluster has; each is a few kilobytes.
@@ -16,16 +17,22 @@ _KNOWN_MAX = 4096
 
 
 class SelectorChecker:
-    """The compiler of the reference release with its default gates."""
+    """The compiler of a release with its default gates."""
+
+    def __init__(self, release: Release = Release.V1_36) -> None:
+        self._release = release
 
     def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:
-        return _problem(expression, stored)
+        return _problem(expression, stored, self._release)
 
 
 @lru_cache(maxsize=_KNOWN_MAX)
-def _problem(expression: str, stored: bool) -> ExpressionProblem | None:
+def _problem(expression: str, stored: bool, release: Release) -> ExpressionProblem | None:
     environment = Environment(
-        consumable_capacity=True, list_type_attributes=False, new_expressions=not stored
+        consumable_capacity=True,
+        list_type_attributes=False,
+        new_expressions=not stored,
+        release=release,
     )
     program = compile_expression(expression, environment)
     if isinstance(program, CompileError):

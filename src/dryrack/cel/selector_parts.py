@@ -28,6 +28,7 @@ from dryrack.cel.parsing.parser import parse
 from dryrack.cel.parsing.source import Issues
 from dryrack.cel.selectors import SelectorFailure
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.releases import CEL, NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +99,8 @@ def unmet_parts(
 # Many devices are reported with the same parts.
 @lru_cache(maxsize=1024)
 def _tree(part: str) -> Expr | None:
-    parsed = parse(part)
+    # The selector compiles in its release, so the syntax of the newest one reads every part.
+    parsed = parse(part, CEL[NEWEST])
     return None if isinstance(parsed, Issues) else parsed
 
 

@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import Code, Features, Release, claim_name
-from dryrack.base.errors import ContentError, DryrackError
+from dryrack.allocation import FEATURE_GATES, Code, Features, Release, claim_name
+from dryrack.base.errors import ContentError
 from dryrack.base.text import hint, listed
 from dryrack.cli.command import join_lists
-from dryrack.cli.files import UsageError, without_pauses
+from dryrack.cli.files import UsageError, parse_release, without_pauses
 from dryrack.cli.input_warnings import refusals, unknown_fields
 from dryrack.cli.objects import load
 from dryrack.cli.output import (
@@ -27,6 +27,7 @@ from dryrack.cli.output import (
 from dryrack.cli.views.fleet_options import FleetOptions
 from dryrack.cluster import SeededChance
 from dryrack.kinds.expansion.pod_claims import dump_problem
+from dryrack.kinds.releases import GateError, gates_of, parse_gates, resolve_gates
 from dryrack.placement import Settings as PlacementSettings
 from dryrack.placement import (
     World,
@@ -62,6 +63,8 @@ class Settings:
 
     release: Release
     features: Features
+    # All feature gates of the release.
+    gates: Mapping[str, bool]
     node: str | None = None
     # By scheduler name.
     profiles: Mapping[str, Profile] = field(default_factory=dict)
@@ -83,19 +86,17 @@ class Settings:
         cls, release: str = "1.36", feature_gates: str = "", scheduler_config: str = ""
     ) -> Settings:
         """Return the settings of these options; raise `UsageError` if one is invalid."""
-        known = {each.value: each for each in Release}
-        if release not in known:
-            raise UsageError(f"--release {release!r}: unknown release; use {' or '.join(known)}")
-        gates = {}
-        for pair in filter(None, feature_gates.split(",")):
-            name, _, value = pair.partition("=")
-            if value not in ("true", "false"):
-                raise UsageError(f"--feature-gates {pair!r}: use {name}=true or {name}=false")
-            gates[name] = value == "true"
+        followed = parse_release(release)
         try:
-            settings = cls(known[release], Features.from_gates(gates, known[release]))
-        except DryrackError as error:
-            raise UsageError(str(error)) from None
+            changes = parse_gates(feature_gates)
+            gates = resolve_gates(changes, followed)
+            settings = cls(followed, Features.from_gates(changes, followed), gates)
+        except GateError as error:
+            raise UsageError(f"--feature-gates: {error}") from None
+        defaults = gates_of(followed)
+        for name in sorted(changes):
+            if name not in FEATURE_GATES and name in gates and gates[name] != defaults[name].is_on:
+                say(f"note: --feature-gates: {name} does not change how dryrack allocates devices")
         if not scheduler_config:
             return settings
         from dryrack.cli.scheduler_config import read_config, settings_of_plane
@@ -189,7 +190,7 @@ def print_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     if settings.features == Features.defaults() and settings.release is Release.V1_36:
         refused += refusals(objects)
     # Refusals come first. The pods of a workload have equal problems, in the same place.
-    problems = list(dict.fromkeys([*refused, *unknown_fields(objects)]))
+    problems = list(dict.fromkeys([*refused, *unknown_fields(objects, settings.gates)]))
     for problem in problems[:_DOUBTS_MAX]:
         say(shown(str(problem)))
     more = len(problems) - _DOUBTS_MAX

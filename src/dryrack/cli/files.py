@@ -21,6 +21,8 @@ from dryrack.cli.output import say
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dryrack.kinds.releases import Release
+
 STDIN = "-"
 # From this size on, reading takes so long that a note on the terminal helps.
 _PATIENCE_MEGABYTES = 4
@@ -30,6 +32,16 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 class UsageError(DryrackError):
     """The command was called wrongly; nothing was done."""
+
+
+def parse_release(text: str) -> Release:
+    """Return the release that `--release` names."""
+    from dryrack.kinds.releases import Release
+
+    known = {each.value: each for each in Release}
+    if text not in known:
+        raise UsageError(f"--release {text!r}: unknown release; use {' or '.join(known)}")
+    return known[text]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dryrack.kinds import shape
 from dryrack.kinds.convert import misplaced
 from dryrack.kinds.core import Namespace, Pod
 from dryrack.kinds.migrations import misplaced_in, moved
+from dryrack.kinds.releases import FIELD_GATES
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -27,7 +28,7 @@ from dryrack.kinds.validation.device_rules import validate
 from dryrack.kinds.validation.pods import pod_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
@@ -37,12 +38,19 @@ if TYPE_CHECKING:
 _WHOLE = (Pod, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice)
 
 
-def unknown_fields(objects: Iterable[Typed]) -> Iterator[Problem]:
-    """Yield the fields that Kubernetes does not have and that dryrack ignores."""
+def unknown_fields(objects: Iterable[Typed], gates: Mapping[str, bool]) -> Iterator[Problem]:
+    """Yield the fields that a release with these feature gates does not have."""
     for each in objects:
         if isinstance(each.object, _WHOLE):
             unknown = shape.unknown(each.raw, shape.of(type(each.object)))
             for path in (*unknown, *misplaced(each.document.raw)):
+                gate = FIELD_GATES.get(str(path[-1]), "")
+                if gate in gates:
+                    if not gates[gate]:
+                        message = f"{shape.render(path)}: its feature gate {gate} is off"
+                        fix = f"add --feature-gates={gate}=true, or remove the field"
+                        yield each.document.problem(path, message, fix)
+                    continue
                 message = f"{shape.render(path)}: unknown field; dryrack ignores it"
                 yield each.document.problem(path, message, moved(path, each.document.api_version))
 

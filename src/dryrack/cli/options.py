@@ -192,6 +192,9 @@ class LintOptions:
     output: Annotated[
         LintFormat, option("-o", "--output", help="Output format; the last three are for CI.")
     ] = LintFormat.TABLE
+    release: Annotated[
+        str, option("--release", help="Kubernetes release of the cluster: 1.36 or 1.37.")
+    ] = "1.36"
 
 
 # The groups of the options of `convert` in the help.

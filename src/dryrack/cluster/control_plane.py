@@ -60,6 +60,7 @@ from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 from dryrack.kinds.paths import get
 from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.releases import Release
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class ControlPlaneOptions:
     chance: Chance = field(default_factory=SystemChance)
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
+    release: Release = Release.V1_36
+    """The release whose expressions the API server accepts."""
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
     recorder: Journal | None = None
@@ -171,7 +174,13 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         **pod_handlers(sandboxes, options.clock),
         **workload_handlers(),
     }
-    kinds = tuple(zip(BUILTINS, builtin_resources(strategy_of, handlers), strict=True))
+    kinds = tuple(
+        zip(
+            BUILTINS,
+            builtin_resources(partial(strategy_of, release=options.release), handlers),
+            strict=True,
+        )
+    )
     served = [resource for kind, resource in kinds if options.runtime_config.serves(kind)]
     unserved = [resource for kind, resource in kinds if not options.runtime_config.serves(kind)]
     registry = Registry((*served, *metrics_resources()), unserved=unserved)

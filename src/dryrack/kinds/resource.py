@@ -1,8 +1,9 @@
 """
 The kinds of resource.k8s.io/v1: devices on offer, devices wanted, devices given.
 
-Names are those of the Kubernetes API. Fields of 1.37 that are behind alpha gates are kept but
-not modelled.
+Names are those of the Kubernetes API. Fields that only newer releases or alpha gates have are
+empty where a server drops them. Fields for the status of a pool and for node allocatable resources
+of 1.37 are kept but not modelled.
 """
 
 from collections.abc import Mapping
@@ -68,6 +69,7 @@ class DeviceCapacity(Model, frozen=True, kw_only=True):
 class DeviceCounterConsumption(Model, frozen=True, kw_only=True):
     counter_set: str = ""
     counters: Mapping[str, Counter] = {}
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceTaint(Model, frozen=True, kw_only=True):
@@ -107,6 +109,7 @@ class ResourceSliceSpec(Model, frozen=True, kw_only=True):
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] = ()
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class ResourceSlice(KubernetesObject, frozen=True, kw_only=True):
@@ -135,6 +138,13 @@ class CapacityRequirements(Model, frozen=True, kw_only=True):
     requests: Mapping[str, Quantity] = {}
 
 
+class DerivedAttribute(Model, frozen=True, kw_only=True):
+    """An attribute that a CEL expression computes from a device, for constraints."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class ExactDeviceRequest(Model, frozen=True, kw_only=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -143,6 +153,7 @@ class ExactDeviceRequest(Model, frozen=True, kw_only=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class DeviceSubRequest(Model, frozen=True, kw_only=True):
@@ -153,6 +164,7 @@ class DeviceSubRequest(Model, frozen=True, kw_only=True):
     count: Int64 = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Model, frozen=True, kw_only=True):
@@ -198,6 +210,7 @@ class DeviceRequestAllocationResult(Model, frozen=True, kw_only=True):
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: Mapping[str, Quantity] = {}
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(Model, frozen=True, kw_only=True):

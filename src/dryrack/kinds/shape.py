@@ -17,6 +17,7 @@ from msgspec import inspect
 
 from dryrack.base.errors import InternalError
 from dryrack.kinds.quantity import Quantity, QuantityError
+from dryrack.kinds.releases import FIELD_GATES
 
 Path = tuple[str | int, ...]
 
@@ -253,12 +254,12 @@ def _expected_type(shape: Shape) -> str:
 
 
 def unknown(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all fields that Kubernetes does not have, in document order."""
+    """Yield the paths of all fields that Kubernetes 1.36 does not have, in document order."""
     match shape:
         case Fields(model=model, fields=fields) if isinstance(raw, dict):
             legal: frozenset[str] = getattr(model, "UNMODELLED", frozenset())
             for key, value in raw.items():
-                if key in fields:
+                if key in fields and key not in FIELD_GATES:
                     yield from unknown(value, fields[key], (*path, key))
                 elif key not in legal:
                     yield (*path, key)

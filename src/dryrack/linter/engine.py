@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.releases import Release
 from dryrack.linter.finding import Finding, field_path
 from dryrack.linter.lines import line_of
 from dryrack.linter.objects import read_world
@@ -24,14 +25,17 @@ _READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008", "DR0
 
 
 def lint(
-    files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck = lambda *_: ()
+    files: Iterable[tuple[str, bytes]],
+    check_own_kind: OwnKindCheck = lambda *_: (),
+    release: Release = Release.V1_36,
 ) -> tuple[Finding, ...]:
     """
     Return the findings in files, given as names and contents, by file, line and code.
 
-    `check_own_kind` checks documents of dryrack's own kinds.
+    `check_own_kind` checks documents of dryrack's own kinds. `release` is that of the cluster
+    which the files are for.
     """
-    world = read_world(files, check_own_kind)
+    world = read_world(files, check_own_kind, release)
     found = {_finding(rule, problem): None for rule in RULES for problem in rule.check(world)}
     return tuple(sorted(_without_contradictions(found), key=Finding.order))
 

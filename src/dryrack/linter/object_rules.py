@@ -21,6 +21,7 @@ from dryrack.extension.policies import (
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import DecodeError
+from dryrack.kinds.releases import Release
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
@@ -101,33 +102,31 @@ def _rules() -> dict[tuple[str, str], KindRules]:
 
 def has_rules(document: Document) -> bool:
     """Return whether the document is of a kind that `object_problems` judges."""
-    return _rules_of(document, None) is not None
+    return _rules_of(document, None, Release.V1_36) is not None
 
 
-def _rules_of(document: Document, namespace_labels: Mapping[str, str] | None) -> KindRules | None:
+def _rules_of(
+    document: Document, namespace_labels: Mapping[str, str] | None, release: Release
+) -> KindRules | None:
     """Return the rules of a document's kind, in a namespace with the labels (None: unknown)."""
     model = model_of(document.api_version, document.kind)
     if document.kind in CURRENT and not isinstance(model, Unknown):
-        return DeviceRules(document.kind, _selector_checker(), namespace_labels)
+        return DeviceRules(document.kind, SelectorChecker(release), namespace_labels)
     return _rules().get((document.api_version, document.kind))
-
-
-@cache
-def _selector_checker() -> SelectorChecker:
-    return SelectorChecker()
 
 
 def object_problems(
     document: Document,
     namespace_labels: Mapping[str, str] | None = None,
     decoded: Conformed | None = None,
+    release: Release = Release.V1_36,
 ) -> tuple[FieldProblem, ...] | None:
     """
     Return what is wrong with an object; None if no rules judge its kind.
 
     `decoded` is the document as the server decodes it, if it has been decoded already.
     """
-    rules = _rules_of(document, namespace_labels)
+    rules = _rules_of(document, namespace_labels, release)
     if rules is None:
         return None
     if decoded is None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
     from dryrack.kinds.schemas import Schema
     from dryrack.kinds.schemas.strict_decode import Conformed
     from dryrack.kinds.validation import FieldProblem
@@ -57,7 +58,9 @@ _POD_SPECS: Mapping[str, Path] = {
 }
 
 
-def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck) -> World:
+def read_world(
+    files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck, release: Release
+) -> World:
     """Everything that the files say."""
     documents: list[Document] = []
     faults: list[Problem] = []
@@ -87,6 +90,7 @@ def read_world(files: Iterable[tuple[str, bytes]], check_own_kind: OwnKindCheck)
         undecodable=tuple(pair for each in objects for pair in each.undecodable),
         decoded={key: each.decoded for key, each in readings.items() if each.decoded},
         contents=contents,
+        release=release,
     )
 
 

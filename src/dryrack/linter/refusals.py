@@ -52,7 +52,7 @@ def refusals(world: World) -> Iterator[Refusal]:
     for document in world.documents:
         namespace = world.namespace_of.get(document.namespace or DEFAULT_NAMESPACE)
         labels = namespace.value.metadata.labels if namespace else None
-        problems = object_problems(document, labels, world.decoded.get(id(document)))
+        problems = object_problems(document, labels, world.decoded.get(id(document)), world.release)
         if problems is None:
             continue
         judged.add(id(document))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from dryrack import cel
@@ -26,14 +26,9 @@ from dryrack.kinds.validation.problems import byte_length
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from dryrack.kinds.releases import Release
     from dryrack.kinds.resource import DeviceSelector, DeviceToleration
     from dryrack.linter.world import PlacedDevice
-
-
-# What a scheduler of the reference release compiles stored selectors with.
-STORED = cel.Environment(
-    consumable_capacity=True, list_type_attributes=False, new_expressions=False
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +102,21 @@ class Selection:
     """All devices of a world, ready to be asked about."""
 
     def __init__(
-        self, devices: Iterable[PlacedDevice], visible: frozenset[str] | None = None
+        self,
+        devices: Iterable[PlacedDevice],
+        release: Release,
+        visible: frozenset[str] | None = None,
     ) -> None:
         """`visible` are the attributes and capacities that anybody reads; None for all."""
         self.everything = Selected(_shapes(devices, visible))
-        self._table = SelectorTable(_compile)
+        # A scheduler compiles stored selectors with it.
+        stored = cel.Environment(
+            consumable_capacity=True,
+            list_type_attributes=False,
+            new_expressions=False,
+            release=release,
+        )
+        self._table = SelectorTable(partial(_compile, stored))
         # By identity: every `among` is itself an answer that is kept here.
         self._answers: dict[tuple[Hashable, ...], Selected] = {}
 
@@ -150,11 +155,11 @@ class Selection:
         return tuple(passed), errors
 
 
-def _compile(expression: str) -> cel.Program | cel.CompileError:
+def _compile(stored: cel.Environment, expression: str) -> cel.Program | cel.CompileError:
     """Compile an expression, or refuse it if the API server would: no cluster stores it."""
     if byte_length(expression) > EXPRESSION_BYTES_MAX:
         return cel.CompileError("too long")
-    program = cel.compile_expression(expression, STORED)
+    program = cel.compile_expression(expression, stored)
     if isinstance(program, cel.Program) and program.max_cost > EXPRESSION_COST_MAX:
         return cel.CompileError("too costly")
     return program

@@ -19,6 +19,7 @@ from dryrack.hardware.config_formats import remarked_config, remarked_dra_config
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
 from dryrack.kinds.pool_generation import newest_generation
+from dryrack.kinds.releases import FIELD_GATES, Release
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -109,6 +110,11 @@ class UnknownField:
     siblings: tuple[str, ...]
     home: str = ""
 
+    @property
+    def gate(self) -> str:
+        """The feature gate of the field, if it is a field of a newer release."""
+        return FIELD_GATES.get(str(self.path[-1]), "")
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedDevice:
@@ -189,6 +195,7 @@ class World:
     decoded: Mapping[int, Conformed] = field(default_factory=dict)
     """By the identity of the document."""
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    release: Release = Release.V1_36
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
         return tuple(
@@ -289,7 +296,7 @@ class World:
 
     @cached_property
     def selection(self) -> Selection:
-        return Selection(self.devices, self._visible)
+        return Selection(self.devices, self.release, self._visible)
 
     @cached_property
     def supply(self) -> Supply:

@@ -5,18 +5,19 @@ Values are numbered per attribute, so that the search compares ints. A device th
 attribute cannot serve a request that the constraint covers. An attribute of a type that is
 not known here is a value that equals nothing, not even itself.
 
-The state changes exactly as in the release it stands for. Up to 1.36 that includes two slips
-that show in results: `distinctAttribute` remembers only the last device of each request, and
+The state changes exactly as in the release. Up to 1.36 that includes two defects that show in
+results: `distinctAttribute` remembers only the last device of each request, and
 forgets even that one when it is taken back; `matchAttribute` over lists keeps what it
-narrowed down although the device that narrowed it was taken back. 1.37 has neither.
+narrowed down although the device that narrowed it was taken back.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
 from dryrack.allocation.supply.pools import PooledDevice
+from dryrack.kinds.releases import AllocationBehaviour
 from dryrack.kinds.resource import DeviceAttribute
 
 MISSING = -1
@@ -77,9 +78,11 @@ class Column:
         """Return whether every value seen so far has one member."""
         return self._longest <= 1
 
+    def _attribute_of(self, device: int) -> DeviceAttribute | None:
+        return lookup_attribute(self._devices[device], self._attribute)
+
     def _value(self, device: int) -> int:
-        pooled = self._devices[device]
-        attribute = lookup_attribute(pooled, self._attribute)
+        attribute = self._attribute_of(device)
         if attribute is None:
             return MISSING
         members = _members(attribute, lists=self.lists)
@@ -91,6 +94,24 @@ class Column:
             self.members.append(members)
             self._longest = max(self._longest, len(members))
         return number
+
+
+class DerivedColumn(Column):
+    """
+    The values of an attribute that a request derives, numbered together with those of devices.
+
+    An expression is evaluated when the search comes to the device. If it fails, the attempt ends.
+    """
+
+    def __init__(self, column: Column, derive: Callable[[int], DeviceAttribute]) -> None:
+        """`derive` evaluates the expression on a device, or raises `AllocationError`."""
+        super().__init__(column._attribute, column._devices, lists=column.lists)
+        self.members = column.members
+        self._numbers = column._numbers
+        self._derive = derive
+
+    def _attribute_of(self, device: int) -> DeviceAttribute | None:
+        return self._derive(device)
 
 
 def lookup_attribute(pooled: PooledDevice, name: str) -> DeviceAttribute | None:
@@ -129,10 +150,10 @@ class MatchState:
 
     __slots__ = ("_column", "_keeps", "_path", "count", "shared")
 
-    def __init__(self, column: Column, release: Release) -> None:
+    def __init__(self, column: Column, behaviour: AllocationBehaviour) -> None:
         self._column = column
         # Whether taking a device back leaves the narrowed intersection in place.
-        self._keeps = column.lists and release is Release.V1_36
+        self._keeps = column.lists and not behaviour.match_is_restored
         self._path: list[Values] = []
         self.count = 0
         self.shared: Values = frozenset()
@@ -168,7 +189,7 @@ class MatchState:
 
 
 class DistinctState:
-    """No two devices share a value; with lists, a member. 1.37: of all devices."""
+    """No two devices share a value; with lists, a member."""
 
     __slots__ = ("_column", "values")
 
@@ -194,7 +215,7 @@ class DistinctState:
 
 
 class LastDistinctState:
-    """No device shares a value with the last device of another request; for 1.36."""
+    """No device shares a value with the last device of another request."""
 
     __slots__ = ("_column", "count", "last")
 
@@ -225,11 +246,14 @@ class LastDistinctState:
 ConstraintState = MatchState | DistinctState | LastDistinctState
 
 
-def initial_state(constraint: Constraint, column: Column, release: Release) -> ConstraintState:
+def initial_state(
+    constraint: Constraint, column: Column, behaviour: AllocationBehaviour
+) -> ConstraintState:
     """Return the state before any device is chosen."""
     if constraint.kind is ConstraintKind.MATCH:
-        return MatchState(column, release)
-    return LastDistinctState(column) if release is Release.V1_36 else DistinctState(column)
+        return MatchState(column, behaviour)
+    distinct = DistinctState if behaviour.distinct_compares_all else LastDistinctState
+    return distinct(column)
 
 
 def differs(column: Column, value: int, others: Collection[int]) -> bool:

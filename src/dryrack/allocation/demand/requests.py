@@ -14,6 +14,7 @@ from dryrack.allocation.model.errors import AllocationError, MissingClassError
 from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import claim_name
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.releases import AllocationBehaviour
 from dryrack.kinds.resource import (
     CapacityRequirements,
     DeviceClass,
@@ -44,6 +45,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     selectors: tuple[str, ...]
     tolerations: tuple[DeviceToleration, ...]
     capacity: Mapping[str, Quantity]
+    # Expressions by the name of the attribute.
+    derived: Mapping[str, str]
 
     @property
     def label(self) -> str:
@@ -95,7 +98,7 @@ class Draft(msgspec.Struct, frozen=True):
     wanted: ExactDeviceRequest | DeviceSubRequest
     classes: Mapping[str, DeviceClass]
 
-    def check(self, features: Features) -> Ask:
+    def check(self, features: Features, behaviour: AllocationBehaviour) -> Ask:
         """Return the ask, or raise the first mistake in it."""
         wanted = self.wanted
         claim = claim_name(self.claim)
@@ -112,6 +115,14 @@ class Draft(msgspec.Struct, frozen=True):
             raise AllocationError(
                 f"{where}: admin access is requested, but the feature is disabled"
             )
+        derived: Mapping[str, str] = {}
+        if wanted.derived_attributes and behaviour.has_alpha_fields_of_1_37:
+            derived = {each.name: each.expression for each in wanted.derived_attributes}
+            if not features.derived_attributes:
+                raise AllocationError(
+                    f"{where}: cannot handle request with derived attributes, "
+                    "the feature is disabled"
+                )
         name = self.wanted.device_class_name
         if not name:
             raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
@@ -132,6 +143,7 @@ class Draft(msgspec.Struct, frozen=True):
             selectors=_expressions(wanted.selectors),
             tolerations=wanted.tolerations,
             capacity=_requested_capacity(wanted.capacity),
+            derived=derived,
         )
 
 

@@ -1,23 +1,14 @@
 """
-Which behaviour the allocator shows: a release of Kubernetes and its feature gates.
+The features of the allocator that feature gates of Kubernetes switch.
 
-A `Release` decides between behaviours that no gate switches (bugs that a later release put
-right); `Features` are the gates that reach into allocation. Gates are known by the names that
-kube-scheduler's `--feature-gates` uses.
+Gates have the names that kube-scheduler's `--feature-gates` uses; `kinds.releases` knows their
+defaults, locks and dependencies in each release.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 
-from dryrack.base.errors import DryrackError
-
-
-class Release(Enum):
-    """A release of Kubernetes whose answers are reproduced."""
-
-    V1_36 = "1.36"
-    V1_37 = "1.37"
+from dryrack.kinds.releases import Release, resolve_gates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,29 +23,27 @@ class Features:
     consumable_capacity: bool = False
     list_type_attributes: bool = False
     fractional_capacity_range: bool = False
+    compatibility_groups: bool = False
+    derived_attributes: bool = False
+    optional_node_operations: bool = False
 
     @staticmethod
     def defaults(release: Release = Release.V1_36) -> "Features":
-        """Return the default feature gates of a release."""
-        return replace(_DEFAULTS, fractional_capacity_range=release is Release.V1_37)
+        """Return the features with the default feature gates of a release."""
+        return Features.from_gates({}, release)
 
     @staticmethod
     def from_gates(gates: Mapping[str, bool], release: Release = Release.V1_36) -> "Features":
-        """Return the defaults of the release with some gates changed; reject other gates."""
-        unknown = sorted(name for name in gates if name not in _GATES)
-        if unknown:
-            known = ", ".join(sorted(_GATES))
-            raise DryrackError(f"feature gate {unknown[0]!r}: unknown; use one of: {known}")
-        defaults = Features.defaults(release)
-        on = {gate: gates.get(gate, getattr(defaults, field)) for gate, field in _GATES.items()}
-        fields = dict.fromkeys(_GATES.values(), True)
-        for gate, field in _GATES.items():
-            fields[field] = fields[field] and on[gate]
+        """Return the features after a change of gates; raise `GateError` as Kubernetes does."""
+        state = resolve_gates(gates, release)
+        fields = dict.fromkeys(FEATURE_GATES.values(), True)
+        for gate, field in FEATURE_GATES.items():
+            fields[field] = fields[field] and state.get(gate, False)
         return Features(**fields)
 
 
 # Binding conditions need the device status too, so that feature has two gates.
-_GATES = {
+FEATURE_GATES = {
     "DRAAdminAccess": "admin_access",
     "DRAPrioritizedList": "prioritized_list",
     "DRAPartitionableDevices": "partitionable_devices",
@@ -64,13 +53,7 @@ _GATES = {
     "DRAConsumableCapacity": "consumable_capacity",
     "DRAListTypeAttributes": "list_type_attributes",
     "DRAFractionalCapacityRange": "fractional_capacity_range",
+    "DRADeviceCompatibilityGroups": "compatibility_groups",
+    "DRADerivedAttributes": "derived_attributes",
+    "DRAOptionalNodeOperations": "optional_node_operations",
 }
-
-_DEFAULTS = Features(
-    admin_access=True,
-    prioritized_list=True,
-    partitionable_devices=True,
-    device_taints=True,
-    device_binding_and_status=True,
-    consumable_capacity=True,
-)

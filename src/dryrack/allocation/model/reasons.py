@@ -47,6 +47,7 @@ class Code(IntEnum):
     GANG = 25
     ADMISSION = 26
     PREEMPTED = 27
+    INCOMPATIBLE = 28
 
     @property
     def text(self) -> str:
@@ -103,6 +104,7 @@ _NEARNESS = (
     Code.CONSTRAINT,
     Code.TAINTED,
     Code.IN_USE,
+    Code.INCOMPATIBLE,
     Code.COUNTER_SHORT,
     Code.CAPACITY_SHORT,
     Code.CAPACITY_POLICY,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from dryrack.allocation.demand.constraints import MISSING, ConstraintKind
 from dryrack.allocation.demand.requests import RESULTS_MAX
-from dryrack.allocation.model.features import Release
 from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ class ProblemFacts:
     def history_dependent(self) -> frozenset[int]:
         """The constraints over lists that remember devices which were tried in vain."""
         columns = self.problem.columns
-        if self.problem.context.release is not Release.V1_36:
+        if self.problem.context.behaviour.match_is_restored:
             return frozenset()
         return frozenset(
             constraint.number
@@ -144,7 +143,11 @@ class ProblemFacts:
     def _is_of(self, claim: int, constraint: int) -> bool:
         return self.problem.constraints[constraint].claim == claim
 
-    # Problems for which no cut is made. The API does not allow them.
+    # Problems for which no cut is made. They are rare, or the API does not allow them.
+
+    def is_beyond_proofs(self) -> bool:
+        """Return whether devices have compatibility groups, or requests derive attributes."""
+        return bool(self.problem.groups) or self.problem.has_derived
 
     def repeats_names(self) -> bool:
         """Return whether two requests of a claim have one name."""
@@ -172,7 +175,7 @@ def _complete_row(problem: Problem, row: RequestRow) -> None:
 def compares_neighbours(problem: Problem, row: RequestRow) -> bool:
     """Return whether devices of the ask must differ, but each only from the one before."""
     return (
-        problem.context.release is Release.V1_36
+        not problem.context.behaviour.distinct_compares_all
         and row.count > 1
         and any(each.kind is ConstraintKind.DISTINCT for each in row.constraints)
     )
@@ -202,8 +205,8 @@ def _safe_prefix_under(problem: Problem, row: RequestRow, constraint: Constraint
     if not column.scalar:
         return 0
     match = constraint.kind is ConstraintKind.MATCH
-    # Up to 1.36 a device must differ from the one before, and not from all.
-    forgets = not match and problem.context.release is Release.V1_36
+    # A device may have to differ from the one before only, and not from all.
+    forgets = not match and not problem.context.behaviour.distinct_compares_all
     before = _values_before(problem, row, constraint)
     seen = set(before)
     for place, device in enumerate(row.all_devices):

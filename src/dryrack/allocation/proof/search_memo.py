@@ -93,6 +93,9 @@ def search_key(problem: Problem) -> Hashable:
         tuple(ledger.left),
         tuple(name.counter for name in ledger.names),
         tuple(_capacities(problem, rows)),
+        (tuple(sorted(problem.groups.items())), tuple(problem.group_ledger.left)),
+        # An expression can read anything of a device.
+        tuple(pooled.shape for pooled in problem.devices) if problem.has_derived else (),
     )
 
 

@@ -89,7 +89,7 @@ class SearchProof:
             self._ordered = DeviceSymmetry(problem, facts.rows, in_order)
         self._bounds = Bounds(problem, self._symmetry)
         # Whether the walk may be cut below its root.
-        self.cuts = not (facts.odd_amounts() or facts.repeats_names())
+        self.cuts = not (facts.odd_amounts() or facts.repeats_names() or facts.is_beyond_proofs())
         self._plans: dict[tuple[int, frozenset[int]], Sequence[Group] | None] = {}
         # Devices that have to be free for an ask for "all" devices to end with an error.
         self._devices_before_error = {
@@ -102,7 +102,8 @@ class SearchProof:
 
     def is_refuted(self) -> bool:
         """Return whether the bounds alone rule out a solution and an error."""
-        if not self._requests:
+        # The bounds do not know what requests derive; compatibility groups only add to them.
+        if not self._requests or self._problem.has_derived:
             return False
         root = Question(None, self.plan(0) or ())
         return self._bounds.impossible(Walk(self._problem), root)

@@ -13,18 +13,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.problem_facts import ProblemFacts
 from dryrack.allocation.proof.search_memo import SearchMemo, search_key
 from dryrack.allocation.search.allocator import attempt, begin
 from dryrack.allocation.search.doubts import Doubts, chains_of
-from dryrack.allocation.search.problem import AllocatorContext, Problem, selector_compiler
+from dryrack.allocation.search.problem import (
+    AllocatorContext,
+    Problem,
+    selector_compiler,
+    stored_environment,
+)
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
+from dryrack.cel import DerivedTable
 from dryrack.cel.selectors import SelectorTable
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -76,9 +83,10 @@ class LiveAllocator:
             classes=self._classes,
             allocated=self._usage,
             selectors=SelectorTable(selector_compiler(features, release)),
+            derived=DerivedTable(stored_environment(features, release)),
             memo=memo if memo is not None else SearchMemo(),
         )
-        self._doubts = Doubts(self._context.selectors, self._inventory.pools)
+        self._doubts = Doubts(self._context.selectors, self._context.derived, self._inventory.pools)
         # Counts the changes of slices and classes.
         self._version = 0
 
@@ -109,7 +117,7 @@ class LiveAllocator:
 
         It is empty if `enough` nodes are free of doubt. `version` is that of the nodes.
         """
-        key = chains_of(claims, self._classes, self._context.features)
+        key = chains_of(claims, self._classes, self._context.features, self._context.behaviour)
         if not key:
             return ()
         versions = (version, self._version, enough)

@@ -20,33 +20,45 @@ from dryrack.allocation.demand.constraints import (
     Column,
     Constraint,
     ConstraintKind,
+    DerivedColumn,
     new_column,
 )
 from dryrack.allocation.demand.requests import RESULTS_MAX, Ask, asks_of, check_gates
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
 from dryrack.allocation.model.identity import claim_name
 from dryrack.allocation.model.reasons import Code
 from dryrack.allocation.supply.capacity import CapacityMisfit, CapacityRules, Misfit
+from dryrack.allocation.supply.compatibility import GroupLedger, meet
 from dryrack.allocation.supply.counters import CounterLedger
 from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.cel.selectors import SelectorFailure, SelectorTable, Verdict
+from dryrack.kinds.releases import ALLOCATION, AllocationBehaviour, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
+    from dryrack.allocation.model.features import Features
     from dryrack.allocation.model.identity import DeviceId, PoolId
     from dryrack.allocation.proof.search_memo import SearchMemo
+    from dryrack.allocation.supply.compatibility import Groups
     from dryrack.allocation.supply.pools import Pool, PooledDevice
     from dryrack.allocation.supply.usage import Taken
     from dryrack.kinds.core import Node
     from dryrack.kinds.quantity import Quantity
-    from dryrack.kinds.resource import DeviceClass, DeviceRequest, ResourceClaim
+    from dryrack.kinds.resource import (
+        DeviceAttribute,
+        DeviceClass,
+        DeviceRequest,
+        ResourceClaim,
+    )
 
 # Results for an ask and a device; the codes of refusals are above these.
 UNKNOWN = 0
 USABLE = 1
 FAILED = 2
+
+# What a node declares that prepares no devices whose slices say so.
+OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
 
 # Keeps usable and failed, and makes all refusals equal.
 FOLD = bytes(code if code in (USABLE, FAILED) else 0 for code in range(256))
@@ -62,13 +74,17 @@ def selector_compiler(
     features: Features, release: Release = Release.V1_36
 ) -> Callable[[str], cel.Program | cel.CompileError]:
     """Return the compiler of a scheduler, which takes selectors that are stored already."""
-    environment = cel.Environment(
+    return partial(cel.compile_expression, env=stored_environment(features, release))
+
+
+def stored_environment(features: Features, release: Release) -> cel.Environment:
+    """Return the environment in which a scheduler compiles expressions."""
+    return cel.Environment(
         consumable_capacity=features.consumable_capacity,
-        # From 1.37 on a stored expression may use lists even if the gate is off.
-        list_type_attributes=features.list_type_attributes or release is not Release.V1_36,
+        list_type_attributes=features.list_type_attributes,
         new_expressions=False,
+        release=release,
     )
-    return partial(cel.compile_expression, env=environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +96,12 @@ class AllocatorContext:
     classes: Mapping[str, DeviceClass]
     allocated: Taken
     selectors: SelectorTable
+    derived: cel.DerivedTable
     memo: SearchMemo
+
+    @property
+    def behaviour(self) -> AllocationBehaviour:
+        return ALLOCATION[self.release]
 
     @property
     def rules(self) -> CapacityRules:
@@ -90,8 +111,8 @@ class AllocatorContext:
         """Return whether further shares of a device that is in use draw no counters."""
         if device in self.allocated.capacity:
             return True
-        # Up to 1.36 only a share that consumes capacity is seen to have drawn already.
-        return self.release is not Release.V1_36 and self.allocated.is_shared(device)
+        # Otherwise only a share that consumes capacity is seen to have drawn already.
+        return self.behaviour.shares_are_counted_once and self.allocated.is_shared(device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +152,7 @@ class RequestRow:
         "by_class",
         "by_request",
         "claim",
+        "columns",
         "constraints",
         "count",
         "failures",
@@ -155,6 +177,8 @@ class RequestRow:
         self.sub = sub
         self.count = ask.count
         self.constraints: tuple[Constraint, ...] = ()
+        # By the number of a constraint: the values that count for this request.
+        self.columns: Sequence[Column] = ()
         self.all_devices: list[int] = []
         self.status = status
         self.failures: dict[int, str] = {}
@@ -176,6 +200,7 @@ class RequestRow:
             ask.admin,
             self.constraints,
             self.count > 1,
+            bool(ask.derived),
         )
         other = rows.setdefault(key, self)
         self.status = other.status
@@ -215,12 +240,17 @@ class Problem:
         self._status = self._status_in_use()
         self.ledger = CounterLedger(context.allocated.in_use)
         self.draws: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.group_ledger = GroupLedger(context.allocated.in_use)
+        # The compatibility groups of a device by counter set, if its pool has any.
+        self.groups: dict[int, tuple[tuple[int, Groups], ...]] = {}
         self.constraints: list[Constraint] = []
         self.columns: list[Column] = []
         # One entry per request of all claims: the ways to satisfy it.
         self.requests: list[tuple[RequestRow, ...]] = []
         self.has_admin = False
+        self.has_derived = False
         self._rules = context.rules
+        self._behaviour = context.behaviour
         self._shared_columns: dict[str, Column] = {}
         for index, claim in enumerate(claims):
             self._add_claim(index, claim)
@@ -245,22 +275,36 @@ class Problem:
     def _add_claim(self, index: int, claim: ResourceClaim) -> None:
         first = len(self.requests)
         names: dict[str, int] = {}
-        least = sum([self._add_request(index, each, names) for each in claim.spec.devices.requests])
-        if least > RESULTS_MAX:
-            raise AllocationError(
-                f"claim {claim_name(claim)}: number of requested devices {least} "
-                f"exceeds the claim limit of {RESULTS_MAX}"
-            )
+        total = 0
+        for request in claim.spec.devices.requests:
+            least = self._add_request(index, request, names)
+            if self._behaviour.limit_is_checked_by_request:
+                self._check_limit(claim, request.name, before=total, count=least)
+            total += least
+        self._check_limit(claim, "", before=0, count=total)
         if claim.spec.devices.constraints:
             self._add_constraints(index, claim)
         rows = [row for rows in self.requests[first:] for row in rows]
         if self.constraints:
             for row in rows:
                 row.constraints = tuple(self._constraints_of(row))
+                row.columns = self._columns_of(row)
         if len(rows) > 1:
             known: dict[Hashable, RequestRow] = {}
             for row in rows:
                 row.share_status(known)
+
+    def _check_limit(self, claim: ResourceClaim, request: str, *, before: int, count: int) -> None:
+        if before + count > RESULTS_MAX:
+            raise AllocationError(
+                self._behaviour.limit_text.format(
+                    claim=claim_name(claim),
+                    request=request,
+                    count=count,
+                    before=before,
+                    limit=RESULTS_MAX,
+                )
+            )
 
     def _add_request(self, claim_index: int, request: DeviceRequest, names: dict[str, int]) -> int:
         """Add a request, and return the fewest devices that satisfy it."""
@@ -269,7 +313,7 @@ class Problem:
         check_gates(claim, request, context.features)
         rows: list[RequestRow] = []
         for sub, draft in enumerate(asks_of(claim, request, context.classes)):
-            ask = draft.check(context.features)
+            ask = draft.check(context.features, self._behaviour)
             row = RequestRow(
                 ask,
                 claim=claim_index,
@@ -284,6 +328,7 @@ class Problem:
                 row.count = len(row.all_devices)
             row.name_of = names.setdefault(ask.base, row.request)
             self.has_admin |= ask.admin
+            self.has_derived |= bool(ask.derived)
             rows.append(row)
         self.requests.append(tuple(rows))
         return min([row.count for row in rows])
@@ -313,6 +358,31 @@ class Problem:
             column = new_column(attribute, self.devices, features)
             self._shared_columns[attribute] = column
         return column
+
+    def _columns_of(self, row: RequestRow) -> Sequence[Column]:
+        """Return the columns in which attributes that the request derives replace others."""
+        derived = row.ask.derived
+        if not derived:
+            return self.columns
+        return [
+            DerivedColumn(column, partial(self._derive, row, constraint.attribute))
+            if constraint.attribute in derived
+            else column
+            for constraint, column in zip(self.constraints, self.columns, strict=True)
+        ]
+
+    def _derive(self, row: RequestRow, name: str, device: int) -> DeviceAttribute:
+        """Return the attribute of a device that the request derives."""
+        pooled = self.devices[device]
+        value = self.context.derived.attribute(row.ask.derived[name], pooled.shape)
+        if isinstance(value, cel.CompileError):
+            raise AllocationError(f"compile derived attribute {name} failed: {value.message}")
+        if isinstance(value, cel.EvaluationError):
+            raise AllocationError(
+                f"evaluate derived attribute {name} on device {pooled.id} failed: {value.message}",
+                device=str(pooled.id),
+            )
+        return value
 
     def _constraints_of(self, row: RequestRow) -> Iterator[Constraint]:
         ask = row.ask
@@ -347,7 +417,7 @@ class Problem:
             raise AllocationError(row.failures[device], device=str(self.devices[device].id))
         if code or not self.context.features.consumable_capacity:
             return not code
-        if self.context.release is Release.V1_36:
+        if not self._behaviour.all_includes_full:
             return self.misfit(row, device) is None
         try:
             return self.misfit(row, device, allocated={}) is None
@@ -363,7 +433,11 @@ class Problem:
         if not row.ask.takes_all or not row.all_devices:
             code = self._check_selection(row, device) or self._check_capacity(row, device)
         if not code:
-            code = self._check_counters(device) or self._check_taints(row, device)
+            code = (
+                self._check_node_operations(row, device)
+                or self._check_counters(device)
+                or self._check_taints(row, device)
+            )
         if not code and not row.ask.takes_all:
             code = self._check_attributes(row, device)
         row.status[device] = code or USABLE
@@ -411,10 +485,12 @@ class Problem:
         if not isinstance(verdict, SelectorFailure):
             return 0
         place, message = f"selector #{verdict.index}", verdict.message
-        if verdict.stage == "runtime" and self.context.release is not Release.V1_36:
-            place = f"{place} on device {self.devices[device].id}"
+        if verdict.stage == "runtime":
+            place = self._behaviour.failing_selector_text.format(
+                index=verdict.index, device=self.devices[device].id
+            )
             if "no such key:" in message:
-                message += _HINT
+                message += self._behaviour.missing_key_hint
         row.failures[device] = f"{owner}: {place}: CEL {verdict.stage} error: {message}"
         return FAILED
 
@@ -483,6 +559,16 @@ class Problem:
         multiple = self.devices[device].device.allow_multiple_allocations
         return bool(multiple) and self.context.features.consumable_capacity
 
+    def _check_node_operations(self, row: RequestRow, device: int) -> int:
+        skipped = self.devices[device].slice.spec.skip_node_operations
+        if not skipped or not self._behaviour.has_alpha_fields_of_1_37:
+            return 0
+        if not self.context.features.optional_node_operations:
+            return Code.GATE_OFF
+        site = self.sites[row.claim]
+        declared = [OPTIONAL_OPERATIONS in node.status.declared_features for node in site.nodes]
+        return 0 if (any if site.is_open else all)(declared) else Code.NODE
+
     def _check_counters(self, device: int) -> int:
         pooled = self.devices[device]
         if not pooled.device.consumes_counters:
@@ -494,6 +580,12 @@ class Problem:
             self.draws[device] = self.ledger.draw(pool, pooled.device)
         if self.already_counted(device):
             return 0
+        if self.context.features.compatibility_groups:
+            groups = self.group_ledger.groups_of(pool, pooled.device)
+            if groups:
+                self.groups[device] = groups
+            if not all(meet(self.group_ledger.left[number], own) for number, own in groups):
+                return Code.INCOMPATIBLE
         left = self.ledger.left
         short = any(left[number] < amount for number, amount in self.draws[device])
         return Code.COUNTER_SHORT if short or self.ledger.overdrawn(pool) else 0
@@ -509,17 +601,12 @@ class Problem:
         return Code.TAINTED if blocking_taints(offered, row.ask.tolerations) else 0
 
     def _check_attributes(self, row: RequestRow, device: int) -> int:
-        # Up to 1.36 a device that one constraint admits and another refuses leaves a trace.
+        # A device that one constraint admits and another refuses can leave a trace.
         traces = row.count > 1 or self.context.features.list_type_attributes
-        if traces and len(row.constraints) > 1 and self.context.release is Release.V1_36:
+        if traces and len(row.constraints) > 1 and not self._behaviour.distinct_compares_all:
             return 0
-        for constraint in row.constraints:
+        # An expression is evaluated only if the search comes so far.
+        for constraint in () if row.ask.derived else row.constraints:
             if self.columns[constraint.number][device] == MISSING:
                 return Code.CONSTRAINT
         return 0
-
-
-_HINT = (
-    ". consider using CEL optional chaining (.? followed by orValue()) "
-    "or guarding the check with has() for optional fields"
-)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Release
 from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from dryrack.kinds.resource import (
     AllocationResult,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from dryrack.allocation.search.problem import Problem, RequestRow
     from dryrack.base.ports import Chance
+    from dryrack.kinds.releases import AllocationBehaviour
     from dryrack.kinds.resource import DeviceClass, DeviceToleration, ResourceClaim
 
 Picks = list[tuple["RequestRow", int]]
@@ -48,7 +48,7 @@ def assemble(
     for index, claim in enumerate(problem.claims):
         devices = DeviceAllocationResult(
             results=tuple([_result(problem, claim, pick, chance) for pick in of_claim[index]]),
-            config=_configs(claim, chosen[index], problem.context.release),
+            config=_configs(claim, chosen[index], problem.context.behaviour),
         )
         selector = _node_selector(problem, claim, of_claim[index])
         results.append(AllocationResult(devices=devices, node_selector=selector))
@@ -73,6 +73,9 @@ def _result(
         binding_failure_conditions=pooled.device.binding_failure_conditions if binding else (),
         share_id=chance.uuid() if shared else None,
         consumed_capacity=problem.consumed(row, device) if shared else {},
+        skip_node_operations=pooled.slice.spec.skip_node_operations
+        if problem.context.features.optional_node_operations
+        else (),
     )
 
 
@@ -90,7 +93,7 @@ def _tolerations(claim: ResourceClaim, row: RequestRow) -> tuple[DeviceToleratio
 
 
 def _configs(
-    claim: ResourceClaim, chosen: Sequence[RequestRow], release: Release
+    claim: ResourceClaim, chosen: Sequence[RequestRow], behaviour: AllocationBehaviour
 ) -> tuple[DeviceAllocationConfiguration, ...]:
     classes: dict[str, DeviceClass] = {}
     labels: dict[str, list[str]] = {}
@@ -109,14 +112,14 @@ def _configs(
         times = sum(_concerns(written.requests, row) for row in chosen)
         if not written.requests:
             times = 1
-        elif release is not Release.V1_36:
-            # Up to 1.36 a configuration is repeated for every request that it names.
+        elif behaviour.configs_are_merged:
+            # Otherwise a configuration is repeated for every request that it names.
             times = min(times, 1)
         from_claim = DeviceAllocationConfiguration(
             source="FromClaim", requests=written.requests, opaque=written.opaque
         )
         configs += [from_claim] * times
-    if release is Release.V1_36:
+    if not behaviour.configs_are_merged:
         return tuple(configs)
     return tuple(
         # A configuration for all requests names none.

@@ -26,12 +26,14 @@ from dryrack.allocation.demand.requests import RESULTS_MAX
 from dryrack.allocation.model.errors import AllocationError
 from dryrack.allocation.model.reasons import Code
 from dryrack.allocation.search.problem import FAILED, UNKNOWN, USABLE
+from dryrack.allocation.supply.compatibility import meet
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
     from dryrack.allocation.demand.constraints import Constraint, ConstraintState
     from dryrack.allocation.search.problem import Problem, RequestRow
+    from dryrack.allocation.supply.compatibility import Groups
 
 _NO_DRAW: tuple[tuple[int, int], ...] = ()
 _NO_END = 1 << 62
@@ -110,11 +112,13 @@ class Walk:
         self.held: set[tuple[int, int]] = set()
         # By counter number; the ledger has what there was before.
         self.drawn: dict[int, int] = {}
+        # By counter set: the groups that the chosen devices have in common, the last one last.
+        self._groups: dict[int, list[Groups]] = {}
         self.rooms: dict[int, list[int]] = {}
         self.shares: dict[int, int] = {}
-        release = problem.context.release
+        behaviour = problem.context.behaviour
         self.states: list[ConstraintState] = [
-            initial_state(constraint, problem.columns[constraint.number], release)
+            initial_state(constraint, problem.columns[constraint.number], behaviour)
             for constraint in problem.constraints
         ]
         self.chosen_ways: dict[int, int] = {}
@@ -279,7 +283,7 @@ class Walk:
         if ((row.claim, device) in self.held) if row.ask.admin else self.holds[device]:
             return False
         code = row.status[device] or self.problem.judge(row, device)
-        if code != USABLE or self.is_drained(device):
+        if code != USABLE or self.is_drained(device) or self.is_incompatible(device):
             return False
         if not self._constrain(row, device):
             ask = row.ask
@@ -302,8 +306,11 @@ class Walk:
 
     def refusal(self, row: RequestRow, device: int) -> Code | None:
         """Return why a usable device cannot be chosen now, apart from constraints."""
-        if device in self.problem.draws and self.is_drained(device):
-            return Code.COUNTER_SHORT
+        if device in self.problem.draws:
+            if self.problem.groups and self.is_incompatible(device):
+                return Code.INCOMPATIBLE
+            if self.is_drained(device):
+                return Code.COUNTER_SHORT
         if device in row.needs and self.is_crowded(row, device):
             return Code.CAPACITY_SHORT
         return None
@@ -315,6 +322,22 @@ class Walk:
         return any(
             left[number] - drawn.get(number, 0) < amount for number, amount in self.draw(device)
         )
+
+    def is_incompatible(self, device: int) -> bool:
+        """Return whether the device has no compatibility group in common with those chosen."""
+        return not all(
+            meet(self._groups_left(number), own) for number, own in self._own_groups(device)
+        )
+
+    def _own_groups(self, device: int) -> tuple[tuple[int, Groups], ...]:
+        groups = self.problem.groups.get(device, ())
+        if groups and (self.shares.get(device) or self.problem.already_counted(device)):
+            return ()
+        return groups
+
+    def _groups_left(self, number: int) -> Groups | None:
+        chosen = self._groups.get(number)
+        return chosen[-1] if chosen else self.problem.group_ledger.left[number]
 
     def draw(self, device: int) -> tuple[tuple[int, int], ...]:
         """Return what the device would draw from counters if it were chosen now."""
@@ -337,7 +360,7 @@ class Walk:
         return room
 
     def _constrain(self, row: RequestRow, device: int) -> bool:
-        columns = self.problem.columns
+        columns = row.columns
         states = self.states
         name = row.name_of
         for done, constraint in enumerate(row.constraints):
@@ -366,7 +389,7 @@ class Walk:
     def broken(self, row: RequestRow, device: int) -> Constraint | None:
         """Return the first constraint that the device would break now."""
         for constraint in row.constraints:
-            value = self.problem.columns[constraint.number][device]
+            value = row.columns[constraint.number][device]
             state = self.states[constraint.number]
             if value == MISSING or not state.add(row.name_of, value):
                 return constraint
@@ -380,6 +403,9 @@ class Walk:
         self._picks += 1
         for number, amount in self.draw(device):
             self.drawn[number] = self.drawn.get(number, 0) + amount
+        for number, own in self._own_groups(device) if self.problem.groups else ():
+            left = meet(self._groups_left(number), own)
+            self._groups.setdefault(number, []).append(left)
         if self.problem.shareable(device):
             self._share(row, device, 1)
         else:
@@ -400,6 +426,8 @@ class Walk:
         # Only after the share is gone is it known whether it was the one that drew.
         for number, amount in self.draw(device):
             self.drawn[number] -= amount
+        for number, _ in self._own_groups(device) if self.problem.groups else ():
+            self._groups[number].pop()
         self._unconstrain(row, row.constraints)
 
     def _share(self, row: RequestRow, device: int, change: int) -> None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dryrack.allocation.model.errors import AllocationError
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
 from dryrack.kinds.quantity import INT64_MAX, Format, Quantity
+from dryrack.kinds.releases import ALLOCATION, AllocationBehaviour, Release
 from dryrack.kinds.resource import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -48,17 +49,17 @@ class CapacityMisfit:
 class CapacityRules:
     """The arithmetic of a release."""
 
-    release: Release
+    behaviour: AllocationBehaviour
     fractional: bool
 
     @staticmethod
     def of(release: Release, features: Features) -> "CapacityRules":
-        return CapacityRules(release, features.fractional_capacity_range)
+        return CapacityRules(ALLOCATION[release], features.fractional_capacity_range)
 
     def consumption(
         self, capacity: Mapping[str, DeviceCapacity], wanted: Mapping[str, Quantity]
     ) -> dict[str, Quantity] | CapacityMisfit:
-        """Return the amount consumed of each capacity; raise errors that end an attempt in 1.37."""
+        """Return the amount consumed of each capacity; raise errors that end an attempt."""
         for name in wanted:
             if name not in capacity:
                 return CapacityMisfit(Misfit.ABSENT, name, wanted[name])
@@ -84,7 +85,7 @@ class CapacityRules:
         return None
 
     def _check_sign(self, name: str, amount: Quantity) -> Quantity:
-        if self.release is not Release.V1_36 and amount.sign < 0:
+        if self.behaviour.capacity_errors_are_fatal and amount.sign < 0:
             raise AllocationError(f'capacity "{name}": capacity value is negative')
         return amount
 
@@ -108,7 +109,7 @@ class CapacityRules:
         if limits.step is None:
             return wanted
         milli = self._in_milli(limits)
-        if self.release is not Release.V1_36:
+        if self.behaviour.capacity_errors_are_fatal:
             if milli and not _exact_milli(wanted):
                 raise _unrepresentable(name, f"request {wanted} is not a representable milli value")
             if not milli and wanted.nanos > INT64_MAX * _NANO:
@@ -118,7 +119,7 @@ class CapacityRules:
         if step == 0:
             return wanted
         total = start + step * -(-(_whole(wanted, milli=milli) - start) // step)
-        if self.release is Release.V1_36:
+        if not self.behaviour.rounds_in_format_of_step:
             return Quantity.of(((total + 2**63) % 2**64 - 2**63) * _NANO, Format.BINARY_SI)
         if total > INT64_MAX:
             where = "the milli-value range" if milli else "MaxInt64"
@@ -145,7 +146,7 @@ class CapacityRules:
         return bool(policy.valid_values) and amount not in policy.valid_values
 
     def _in_milli(self, limits: CapacityRequestPolicyRange) -> bool:
-        if not self.fractional or self.release is Release.V1_36:
+        if not self.fractional:
             return False
         bounds = [each for each in (limits.min, limits.max, limits.step) if each is not None]
         step = limits.step

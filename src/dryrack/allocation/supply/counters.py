@@ -73,14 +73,15 @@ class CounterLedger(msgspec.Struct, eq=False):
         in_use = self.in_use(pool.id)
         if not in_use:
             return
-        for device in _all_devices(pool):
+        for device in all_devices(pool):
             if device.name in in_use:
                 for counter_set, counter, nanos in _drawn(device):
                     if (counter_set, counter) in numbers:
                         self.left[numbers[counter_set, counter]] -= nanos
 
 
-def _all_devices(pool: Pool) -> Iterator[Device]:
+def all_devices(pool: Pool) -> Iterator[Device]:
+    """Yield the devices of the pool, also those that are for other nodes."""
     for pooled in pool.devices:
         yield pooled.device
     for each in pool.elsewhere:

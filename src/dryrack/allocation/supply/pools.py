@@ -25,10 +25,11 @@ import msgspec
 
 from dryrack import cel
 from dryrack.allocation.model.errors import AllocationError, print_selector
-from dryrack.allocation.model.features import Features, Release
+from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.kinds.core import Node, NodeSelector
 from dryrack.kinds.pool_generation import Generation, newest_generation
+from dryrack.kinds.releases import ALLOCATION, Release
 from dryrack.kinds.resource import (
     CounterSet,
     Device,
@@ -179,7 +180,10 @@ class Inventory:
         self, slices: Iterable[ResourceSlice], features: Features, release: Release
     ) -> None:
         self._features = features
-        self._release = release
+        self._behaviour = ALLOCATION[release]
+        self._ignores_groups = (
+            self._behaviour.has_alpha_fields_of_1_37 and not features.compatibility_groups
+        )
         self._numbers = count()
         self._slices: dict[int, ResourceSlice] = {}
         # By the node that they are for, None if that is for others to say, or the pool if they are
@@ -201,6 +205,8 @@ class Inventory:
         """Add a slice, and return its entry."""
         entry = (rank, next(self._numbers))
         self._slices[entry[1]] = each
+        if self._is_ignored(each.spec):
+            return entry
         insort(self._of_pool.setdefault(_pool_id(each), []), entry)
         if self._is_seen(each.spec):
             insort(self._where.setdefault(self._place(each), []), entry)
@@ -210,12 +216,24 @@ class Inventory:
     def remove(self, entry: Entry) -> None:
         """Remove a slice."""
         each = self._slices[entry[1]]
+        if self._is_ignored(each.spec):
+            del self._slices[entry[1]]
+            return
         self._invalidate(each)
         del self._slices[entry[1]]
         self._devices.pop(entry[1], None)
         _delete(self._of_pool, _pool_id(each), entry)
         if self._is_seen(each.spec):
             _delete(self._where, self._place(each), entry)
+
+    def _is_ignored(self, spec: ResourceSliceSpec) -> bool:
+        """
+        Return whether the slice does not exist for this allocator.
+
+        An allocator that knows no compatibility groups cannot tell which devices of such a slice
+        go together. Its pool is incomplete then, so nothing of it is allocated.
+        """
+        return self._ignores_groups and has_groups(spec.devices)
 
     def _is_seen(self, spec: ResourceSliceSpec) -> bool:
         return self._features.partitionable_devices or not (
@@ -227,7 +245,7 @@ class Inventory:
         return _pool_id(each) if self._is_everywhere(each.spec) else each.spec.node_name or None
 
     def _is_everywhere(self, spec: ResourceSliceSpec) -> bool:
-        return self._release is Release.V1_36 and bool(spec.shared_counters)
+        return self._behaviour.counters_are_everywhere and bool(spec.shared_counters)
 
     def _invalidate(self, each: ResourceSlice) -> None:
         """Drop the views of the slice's pool; a pool can span nodes."""
@@ -384,7 +402,7 @@ class Inventory:
         elsewhere = self._elsewhere(ordered, current)
         consumers = [self._slices[i] for i in ordered]
         sources = [each for each in consumers if each.spec.shared_counters]
-        if self._release is not Release.V1_36:
+        if not self._behaviour.counters_are_everywhere:
             sources += [each for each in elsewhere if each.spec.shared_counters]
             elsewhere = tuple(each for each in elsewhere if not each.spec.shared_counters)
             consumers = [each for each in consumers if not each.spec.shared_counters]
@@ -455,6 +473,15 @@ def _matches(offered: Device | ResourceSliceSpec, node: Node, each: ResourceSlic
             "gather pool information: failed to perform node selection for "
             f"{what} {each.metadata.name}: {error}"
         ) from error
+
+
+def has_groups(devices: Iterable[Device]) -> bool:
+    """Return whether a device declares compatibility groups."""
+    return any(
+        consumption.compatibility_groups
+        for device in filter(_CONSUMES_COUNTERS, devices)
+        for consumption in device.consumes_counters
+    )
 
 
 _DEVICE_NAME = attrgetter("device.name")

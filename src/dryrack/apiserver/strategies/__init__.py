@@ -10,18 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import late
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.registry import Kind
 
 
-def strategy_of(kind: Kind) -> Strategy:
+def strategy_of(kind: Kind, release: Release = Release.V1_36) -> Strategy:
     """Return the strategy of a built-in kind, which is loaded when it is first used."""
-    return late(lambda: _load_strategy(kind))
+    return late(lambda: _load_strategy(kind, release))
 
 
-def _load_strategy(kind: Kind) -> Strategy:
+def _load_strategy(kind: Kind, release: Release) -> Strategy:
     from dryrack.apiserver.strategies.catalog import strategy_of as made
 
-    return made(kind)
+    return made(kind, release)

@@ -46,6 +46,7 @@ from dryrack.apiserver.strategies.workloads.strategy import (
 )
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.convert import GROUP
+from dryrack.kinds.releases import Release
 from dryrack.kinds.rules.accounts import RBAC
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -172,12 +173,13 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_of(kind: Kind) -> Strategy:
+def strategy_of(kind: Kind, release: Release = Release.V1_36) -> Strategy:
     """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy
+        from dryrack.cel.admission import SelectorChecker
 
-        return DeviceStrategy(kind)
+        return DeviceStrategy(kind, SelectorChecker(release))
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy

@@ -1,10 +1,10 @@
 """
 The environment of an expression: functions, the variable `device`, and types by name.
 
-Three switches select it. With `new_expressions` it is the stricter environment in which an API
-server compiles new expressions: there the two feature gates hide the functions that they guard.
-Expressions that are already stored may use everything; only the type of an attribute (`any`, or
-`dyn` once attributes may be lists) still follows its gate.
+The release and three switches select it. With `new_expressions` it is the stricter environment in
+which an API server compiles new expressions: there the two feature gates hide the functions that
+they guard. Expressions that are already stored may use everything. The type of an attribute is
+`any`, or `dyn` where attributes may be lists.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel.checking import types as t
 from dryrack.cel.declarations import functions, messages
+from dryrack.kinds.releases import CEL, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dryrack.cel.declarations import Overload
+    from dryrack.kinds.releases import CelBehaviour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +30,17 @@ class Environment:
     consumable_capacity: bool
     list_type_attributes: bool
     new_expressions: bool
+    release: Release = Release.V1_36
+
+    @property
+    def behaviour(self) -> CelBehaviour:
+        return CEL[self.release]
 
     @property
     def functions(self) -> Mapping[str, tuple[Overload, ...]]:
         """Every function's overloads, in the order in which a call tries them."""
-        return functions(includes=self.list_type_attributes or not self.new_expressions)
+        includes = self.list_type_attributes or not self.new_expressions
+        return functions(includes=includes, release=self.release)
 
     @property
     def identifiers(self) -> Mapping[str, t.Type]:
@@ -41,7 +49,13 @@ class Environment:
 
     @property
     def attribute_type(self) -> t.Type:
-        return t.DYN if self.list_type_attributes else t.ANY
+        is_dyn = not self.new_expressions and self.behaviour.stored_attributes_are_dyn
+        return t.DYN if is_dyn or self.list_type_attributes else t.ANY
+
+    @property
+    def evaluates_lists(self) -> bool:
+        """Return whether the value of an attribute can be a list."""
+        return self.list_type_attributes or self.behaviour.evaluates_lists
 
     @property
     def device_fields(self) -> Mapping[str, t.Type]:

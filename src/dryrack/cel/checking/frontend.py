@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def compile_text(text: str, env: Environment) -> Checked | Issues:
     """Compile an expression, or say all that is wrong with it."""
-    parsed = parse(text)
+    parsed = parse(text, env.behaviour)
     if isinstance(parsed, Issues):
         return parsed
     # The tree is walked without nesting, but types nest as deeply as their expressions.

@@ -7,12 +7,14 @@ function, the overloads of the later one come after those of the earlier one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.cel.declarations import extensions, kubernetes, standard
 from dryrack.cel.declarations.signatures import Overload, read_table
+from dryrack.kinds.releases import CEL, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +44,15 @@ _ALWAYS = (
 
 
 @cache
-def functions(*, includes: bool) -> Mapping[str, tuple[Overload, ...]]:
-    """Give every function's overloads by name, with or without `includes`."""
+def functions(
+    *, includes: bool, release: Release = Release.V1_36
+) -> Mapping[str, tuple[Overload, ...]]:
+    """Return the overloads of all functions of a release, with or without `includes`."""
+    ids = CEL[release].overloads
     merged: dict[str, tuple[Overload, ...]] = {}
     for table in (*_ALWAYS, *((kubernetes.INCLUDES,) if includes else ())):
         for name, overloads in read_table(table).items():
-            merged[name] = merged.get(name, ()) + overloads
+            own = ((each, ids.get(each.id, each.id)) for each in overloads)
+            current = (replace(each, id=new) for each, new in own if new)
+            merged[name] = (*merged.get(name, ()), *current)
     return MappingProxyType(merged)

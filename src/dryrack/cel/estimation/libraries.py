@@ -241,8 +241,10 @@ def _equals(call: CallSite) -> CallEstimate | None:
 
 
 def _includes(call: CallSite) -> CallEstimate | None:
-    if call.overload != "dra_includes_dyn_dyn" or call.target is None:
+    if call.target is None:
         return None
+    if call.overload == "list_includes_dyn":
+        return CallEstimate(call.size(call.target))
     return CallEstimate(Estimate(0, ATTRIBUTE_VALUES_MAX))
 
 
@@ -345,6 +347,7 @@ _BY_OVERLOAD: dict[str, Estimator] = {
     "list_flatten": _list_flatten,
     "list_flatten_int": _list_flatten,
     "lists_range": _lists_range,
+    "lists_range_limited": _lists_range,
     "list_reverse": _list_reverse,
     "list_distinct": _list_distinct,
     **{f"list_{name}_sort": _list_sort(_COMPARE) for name in _PLAIN_ELEMENTS},

@@ -63,11 +63,11 @@ def _in_list(call: CallSite) -> CallEstimate | None:
 
 
 def _matches(call: CallSite) -> CallEstimate | None:
-    """Only as a member: `matches(text, pattern)` has one unit, as upstream charges it."""
-    if call.target is None or len(call.arguments) != 1:
+    operands = call.arguments if call.target is None else (call.target, *call.arguments)
+    if len(operands) != 2:
         return None
-    text = (call.target.size_or_unknown + ONE).scale(STRING_TRAVERSAL)
-    return CallEstimate(text * call.arguments[0].size_or_unknown.scale(REGEX_LENGTH))
+    text = (operands[0].size_or_unknown + ONE).scale(STRING_TRAVERSAL)
+    return CallEstimate(text * operands[1].size_or_unknown.scale(REGEX_LENGTH))
 
 
 def _contains(call: CallSite) -> CallEstimate | None:
@@ -98,6 +98,9 @@ _BY_OVERLOAD: dict[str, Estimator] = {
     "strings_quote": _quote,
     "starts_with_string": _affix,
     "ends_with_string": _affix,
+    "starts_with_string_by_argument": _affix,
+    "ends_with_string_by_argument": _affix,
+    "matches_by_size": _matches,
     "in_list": _in_list,
     "matches_string": _matches,
     "contains_string": _contains,

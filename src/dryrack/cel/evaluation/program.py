@@ -16,10 +16,12 @@ from dryrack.cel.estimation import estimate
 from dryrack.cel.evaluation.interpreter import Variables, evaluate
 from dryrack.cel.evaluation.planner import PlanError, Planner
 from dryrack.cel.evaluation.result import to_bool
-from dryrack.cel.evaluation.values import UINT_MAX, Err, PanicError
+from dryrack.cel.evaluation.values import UINT_MAX, Err, PanicError, Value
 from dryrack.cel.parsing.depth import depth_of, evaluation_depth, raised_recursion_limit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dryrack.cel.checking.environment import Environment
     from dryrack.cel.device import Device
     from dryrack.cel.device_reads import Read
@@ -83,30 +85,48 @@ class Program:
 
     def matches_with_cost(self, device: Device) -> Judged:
         """Return whether the expression selects the device, or the error, and the cost."""
-        lists = self._env.list_type_attributes
+        value, cost = self.evaluate(device)
+        if isinstance(value, EvaluationError):
+            return value, cost
+        verdict = to_bool(value)
+        return EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict, cost
+
+    def evaluate(self, device: Device) -> tuple[Value | EvaluationError, int]:
+        """Return the value of the expression for the device, or the error, and the cost."""
+        lists = self._env.evaluates_lists
         variable = device.variable(lists=lists)
         if isinstance(variable, Err):
             return EvaluationError(variable.message), 0
         if self._changes:
             variable = with_own_quantities(variable)
         value, cost = evaluate(self._step, Variables({"device": variable}), self._evaluation_depth)
-        verdict = value if type(value) is Err else to_bool(value)
-        judged = EvaluationError(verdict.message) if isinstance(verdict, Err) else verdict
-        return judged, cost & UINT_MAX
+        result = EvaluationError(value.message) if type(value) is Err else value
+        return result, cost & UINT_MAX
 
 
-def compile_expression(text: str, env: Environment) -> Program | CompileError:
+def _output_problem(output: t.Type, env: Environment) -> str:
+    """Return why the type of an expression is not that of a selector, or ""."""
+    is_any = output == t.ANY and env.behaviour.any_is_a_result
+    if is_any or output in (t.BOOL, env.attribute_type):
+        return ""
+    return f"must evaluate to bool or the unknown type, not {output.qualified()}"
+
+
+def compile_expression(
+    text: str,
+    env: Environment,
+    *,
+    check_output: Callable[[t.Type, Environment], str] = _output_problem,
+) -> Program | CompileError:
     """Compile a selector, or return why it does not compile."""
     checked = compile_text(text, env)
     if not isinstance(checked, Checked):
         return CompileError(f"compilation failed: {checked.text}")
     depth = depth_of(checked.expr)
     with raised_recursion_limit(depth):
-        output = checked.output_type
-        if output not in (t.BOOL, t.ANY) and not (env.list_type_attributes and output == t.DYN):
-            return CompileError(
-                f"must evaluate to bool or the unknown type, not {output.qualified()}"
-            )
+        problem = check_output(checked.output_type, env)
+        if problem:
+            return CompileError(problem)
         try:
             return Program(checked, env, depth)
         except (PlanError, PanicError) as error:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 COST_LIMIT = 1_000_000
+# Since 1.37 a longer range is an error.
+RANGE_SIZE_MAX = 1_000_000
 
 CallCost: TypeAlias = "Callable[[Sequence[Value], Value], int]"
 
@@ -166,6 +168,10 @@ def _first(args: Sequence[Value], _result: Value) -> int:
 
 def _first_deep(args: Sequence[Value], _result: Value) -> int:
     return _scale(_deep_size(args[0]))
+
+
+def _second_deep(args: Sequence[Value], _result: Value) -> int:
+    return _scale(_deep_size(args[1]))
 
 
 def _first_twice(args: Sequence[Value], _result: Value) -> int:
@@ -312,6 +318,11 @@ def _range(args: Sequence[Value], _result: Value) -> int:
     return _allocation_cost(max(0, args[0]) if type(args[0]) is int else 1)
 
 
+def _limited_range(args: Sequence[Value], _result: Value) -> int:
+    is_made = type(args[0]) is int and 0 <= args[0] <= RANGE_SIZE_MAX
+    return _allocation_cost(args[0] if is_made else 1)
+
+
 def _flatten(args: Sequence[Value], _result: Value) -> int:
     if len(args) == 2 and type(args[1]) is not int:
         raise PanicError(f"interface conversion: ref.Val is {go_name(args[1])}, not types.Int")
@@ -344,6 +355,7 @@ _BY_OVERLOAD: dict[str, CallCost] = {
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,
     "lists_range": _range,
+    "lists_range_limited": _limited_range,
     "list_reverse": _output,
     "list_distinct": _self_compare(0),
 }
@@ -368,6 +380,11 @@ _BY_STANDARD_OVERLOAD: dict[str, CallCost] = {
         ("starts_with_string", "ends_with_string", "string_to_bytes", "bytes_to_string"),
         _first_deep,
     ),
+    **dict.fromkeys(
+        ("starts_with_string_by_argument", "ends_with_string_by_argument"), _second_deep
+    ),
+    "matches_by_size": _pattern_deep,
+    "list_includes_dyn": _traversal,
     **dict.fromkeys(("strings_quote", "string_format"), _first_deep),
     "in_list": _list_size,
     **{
@@ -395,6 +412,7 @@ PRICED_FIRST = frozenset(
     (
         "list_distinct",
         "lists_range",
+        "lists_range_limited",
         "replace",
         "join",
         "sort",

@@ -57,6 +57,14 @@ def _compute(left: Quantity, result: Quantity) -> Quantity:
     return own
 
 
+def _sum(left: Quantity, right: Quantity) -> Quantity:
+    return ComputedQuantity.from_quantity(left + right)
+
+
+def _difference(left: Quantity, right: Quantity) -> Quantity:
+    return ComputedQuantity.from_quantity(left - right)
+
+
 def _of_int(number: int) -> Quantity:
     return Quantity(number * 10**9, Format.DECIMAL_EXPONENT, unscaled=number, scale=0, big=False)
 
@@ -101,6 +109,10 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "quantity_add_int": lambda left, right: _add(left, _of_int(right)),
     "quantity_sub": _subtract,
     "quantity_sub_int": lambda left, right: _subtract(left, _of_int(right)),
+    "quantity_add_copy": _sum,
+    "quantity_add_int_copy": lambda left, right: _sum(left, _of_int(right)),
+    "quantity_sub_copy": _difference,
+    "quantity_sub_int_copy": lambda left, right: _difference(left, _of_int(right)),
     "string_to_semver": parse_version,
     "string_bool_to_semver": parse_version,
     "is_semver_string": _is_version,

@@ -11,6 +11,7 @@ import operator
 from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
+from dryrack.cel.evaluation.runtime_cost import RANGE_SIZE_MAX
 from dryrack.cel.evaluation.values import (
     INT_MAX,
     LIST_SIZE_MAX,
@@ -202,6 +203,14 @@ def _range(count: int) -> list[Value]:
     return list(range(min(count, RANGE_MAX)))
 
 
+def _limited_range(count: int) -> Value:
+    if count < 0:
+        return Err(f"lists.range: size must be non-negative, got {count}")
+    if count > RANGE_SIZE_MAX:
+        return Err(f"lists.range: size {count} exceeds maximum allowed ({RANGE_SIZE_MAX})")
+    return list(range(count))
+
+
 def _distinct(values: list[Value]) -> Value:
     if are_alike(values):
         return list(dict.fromkeys(values))
@@ -253,8 +262,14 @@ def _insert_all(mapping: dict[object, Value], entries: dict[object, Value]) -> V
     return target
 
 
-def includes(target: Value, item: Value) -> Value:
-    """Return whether a list attribute has a value, or a single one is it."""
+def _includes(target: Value, item: Value) -> Value:
+    """Return whether a list has a value, or a single value is it."""
+    values = target if isinstance(target, list) else [target]
+    return any(equals_method(value, item) is True for value in values)
+
+
+def _includes_of_attribute(target: Value, item: Value) -> Value:
+    """Return whether a list attribute has a value, or a single one is it; lists are limited."""
     if not isinstance(target, list):
         return equals_method(target, item) is True
     for position, value in enumerate(target):
@@ -287,6 +302,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "list_flatten": _flatten_once,
     "list_flatten_int": _flatten,
     "lists_range": _range,
+    "lists_range_limited": _limited_range,
     "list_reverse": lambda values: values[::-1],
     "list_distinct": _distinct,
     "list_first": lambda values: Optional(values[0]) if values else Optional(),
@@ -300,7 +316,8 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "list_sets_intersects_list": _sets_intersects,
     "@mapInsert_map_key_value": _insert,
     "@mapInsert_map_map": _insert_all,
-    "dra_includes_dyn_dyn": includes,
+    "dra_includes_dyn_dyn": _includes_of_attribute,
+    "list_includes_dyn": _includes,
 }
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {

@@ -238,8 +238,14 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> Value:
 
 OVERLOADS: dict[str, Callable[..., Value]] = {
     "contains_string": _textual(lambda text, part: part in text),
-    "starts_with_string": _textual(lambda text, part: text.startswith(part)),
-    "ends_with_string": _textual(lambda text, part: text.endswith(part)),
+    **dict.fromkeys(
+        ("starts_with_string", "starts_with_string_by_argument"),
+        _textual(lambda text, part: text.startswith(part)),
+    ),
+    **dict.fromkeys(
+        ("ends_with_string", "ends_with_string_by_argument"),
+        _textual(lambda text, part: text.endswith(part)),
+    ),
     "string_char_at_int": _char_at,
     "string_index_of_string": _index_of,
     "string_index_of_string_int": _index_of,

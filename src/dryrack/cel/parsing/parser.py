@@ -17,9 +17,11 @@ from dryrack.cel.evaluation.trampoline import run
 from dryrack.cel.parsing import ast, literals, macros
 from dryrack.cel.parsing.lexer import EOF, RESERVED_WORDS, Token, syntax_error, tokenize
 from dryrack.cel.parsing.source import Issues, Problem, report
+from dryrack.kinds.releases import CEL, Release
 
 if TYPE_CHECKING:
     from dryrack.cel.evaluation.trampoline import Steps
+    from dryrack.kinds.releases import CelBehaviour
 
 CODE_POINTS_MAX = 100_000
 DEPTH_MAX = 250
@@ -99,15 +101,15 @@ class _TooDeepError(Exception):
     """A rule is inside itself too often."""
 
 
-def parse(text: str) -> ast.Expr | Issues:
-    """Parse an expression, or say all that is wrong with its form."""
+def parse(text: str, behaviour: CelBehaviour = CEL[Release.V1_36]) -> ast.Expr | Issues:
+    """Return the parsed expression, or all that is wrong with its form."""
     if len(text) > CODE_POINTS_MAX:
         size = f"size: {len(text)}, limit {CODE_POINTS_MAX}"
         problem = Problem(None, f"expression code point size exceeds limit: {size}")
         return report(text, [problem])
     tokens, no_tokens = tokenize(text)
     problems: list[Problem] = []
-    parser = _Parser(tokens, problems)
+    parser = _Parser(tokens, problems, behaviour)
     try:
         part = run(parser.start())
     except _SyntaxError as error:
@@ -125,8 +127,11 @@ def parse(text: str) -> ast.Expr | Issues:
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token], problems: list[Problem]) -> None:
+    def __init__(
+        self, tokens: list[Token], problems: list[Problem], behaviour: CelBehaviour
+    ) -> None:
         self._tokens = tokens
+        self._has_escaped_names = behaviour.has_escaped_names
         # The last token is repeated for the look-ahead.
         self._kinds = [*(token.kind for token in tokens), EOF, EOF, EOF]
         self._problems = problems
@@ -276,14 +281,14 @@ class _Parser:
         if self._peek() == "(" and not optional and name.kind == "ident":
             called: _Part = yield self._member_call(part, name, depth)
             return called
-        if name.kind == "escaped":
+        if name.kind == "escaped" and not self._has_escaped_names:
             self._wrong(name.position, _ESCAPED)
         return _Part(self._selection(part.expr, dot, name, optional=optional), part.height + 1)
 
     def _selection(self, operand: ast.Expr, dot: Token, name: Token, *, optional: bool) -> ast.Expr:
         if not optional:
-            return ast.Select(self._ids.take(), dot.position, operand, name.text)
-        field = ast.Literal(self._ids.take(), name.position, name.text)
+            return ast.Select(self._ids.take(), dot.position, operand, _field_name(name))
+        field = ast.Literal(self._ids.take(), name.position, _field_name(name))
         return ast.Call(self._ids.take(), dot.position, "_?._", (operand, field))
 
     def _member_call(self, part: _Part, name: Token, depth: _Depth) -> Steps[_Part]:
@@ -399,11 +404,13 @@ class _Parser:
         taken = self._ids.take()
         noted = len(self._problems)
         value: _Part = yield self._expr(depth)
-        if name.kind == "escaped":
+        if name.kind == "escaped" and not self._has_escaped_names:
             # Said where the fields begin, and the value is not looked at.
             del self._problems[noted:]
             self._wrong(first.position, _ESCAPED)
-        field = ast.StructField(taken, colon.position, name.text, value.expr, optional=optional)
+        field = ast.StructField(
+            taken, colon.position, _field_name(name), value.expr, optional=optional
+        )
         return field, value.height
 
     def _close(self, kind: str) -> None:
@@ -469,6 +476,10 @@ class _Parser:
         except literals.LiteralError as error:
             return self._wrong(position, str(error))
         return ast.Literal(self._ids.take(), position, value)
+
+
+def _field_name(name: Token) -> str:
+    return name.text[1:-1] if name.kind == "escaped" else name.text
 
 
 def _position(problem: Problem) -> int:

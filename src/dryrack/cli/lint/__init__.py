@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from dryrack.cli.files import read_sources, without_pauses
+from dryrack.cli.files import parse_release, read_sources, without_pauses
 from dryrack.cli.output import (
     Format,
     LintFormat,
@@ -35,9 +35,11 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO
 def run(options: LintOptions) -> bool:
     """Print the findings; return whether none of them is an error."""
     form = options.output
+    release = parse_release(options.release)
     sources = read_sources([*options.files, *options.more])
     with without_pauses():
-        findings = lint([(each.name, each.content) for each in sources], _own_problems)
+        files = [(each.name, each.content) for each in sources]
+        findings = lint(files, _own_problems, release)
     if form is LintFormat.TABLE:
         for finding in findings:
             sys.stdout.write(_line(finding) + "\n")

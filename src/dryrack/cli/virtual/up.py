@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dryrack.apiserver import runtime_config
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.cli.command import join_lists
-from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.files import UsageError, parse_release, read_sources
 from dryrack.cli.output import say, show_progress
 from dryrack.cli.service import listening_address
 from dryrack.cli.views.fleet_options import NODES_MAX
@@ -134,6 +134,7 @@ def _launch_of(options: UpOptions) -> Launch:
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
         omits_device_classes=options.no_device_classes,
+        release=parse_release(options.release),
         allocator=allocator,
         scheduling=scheduling,
         runtime_config=versions,

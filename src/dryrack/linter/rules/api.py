@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dryrack.hardware import names
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.migrations import misplaced_in
+from dryrack.kinds.releases import gates_of
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason
 from dryrack.kinds.validation.gates import drop_disabled, gate_of
@@ -272,17 +273,22 @@ _api_rule(
 def field_dropped(world: World) -> Iterator[Problem]:
     """
     The API server does not reject a field of a disabled feature: it stores the object without the
-    field and reports nothing. The rule assumes the default feature gates of Kubernetes 1.36.
+    field and reports nothing. The rule assumes the default feature gates of the release.
     """
-    for entry in world.written_slices:
-        for field in drop_disabled(to_v1(entry.document.raw)).fields:
-            gate = gate_of(field)
-            yield Problem(
-                entry,
-                parse_path(field),
-                f"the API server drops the field: its feature gate {gate} is off by default",
-                f"leave the field out, or enable {gate}",
-            )
+    for unknown in world.unknown_fields:
+        if unknown.gate in gates_of(world.release):
+            entry = world.entry_of(unknown.document)
+            yield Problem(entry, unknown.path, *_dropped(unknown.gate))
+    for written in world.written_slices:
+        for field in drop_disabled(to_v1(written.document.raw)).fields:
+            yield Problem(written, parse_path(field), *_dropped(gate_of(field)))
+
+
+def _dropped(gate: str) -> tuple[str, str]:
+    return (
+        f"the API server drops the field: its feature gate {gate} is off by default",
+        f"leave the field out, or enable {gate}",
+    )
 
 
 @RULES.rule(

@@ -14,6 +14,7 @@ from dryrack.kinds.documents import Document
 from dryrack.kinds.expansion.compute_domains import faults, is_compute_domain
 from dryrack.kinds.migrations import KINDS_GONE, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
+from dryrack.kinds.releases import gates_of
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
@@ -80,6 +81,8 @@ def wrong_type(world: World) -> Iterator[Problem]:
 def field_unknown(world: World) -> Iterator[Problem]:
     """kubectl rejects an unknown field; other clients drop it. Names are case-sensitive."""
     for field in world.unknown_fields:
+        if field.gate in gates_of(world.release):
+            continue
         yield Problem(
             Entry(field.document, None),
             field.path,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _DEVICE_COSTS = {
     Code.IN_USE: 1.0,
     Code.COUNTER_SHORT: 1.0,
+    Code.INCOMPATIBLE: 1.0,
     Code.GATE_OFF: 1.0,
     Code.SELECTOR_ERROR: 1.0,
     Code.CONSTRAINT: 0.75,

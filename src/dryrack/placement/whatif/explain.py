@@ -53,6 +53,7 @@ _OF_CLASS = (
     Code.COMBINATION,
     Code.CAPACITY_SHORT,
     Code.COUNTER_SHORT,
+    Code.INCOMPATIBLE,
 )
 
 

@@ -44,6 +44,7 @@ _WOULD_DO = (
     Code.CONSTRAINT,
     Code.CAPACITY_SHORT,
     Code.COUNTER_SHORT,
+    Code.INCOMPATIBLE,
 )
 _SLICES_TRIED_MAX = 12
 _CAPACITY = (Code.CAPACITY_SHORT, Code.CAPACITY_POLICY, Code.CAPACITY_ABSENT)
@@ -185,7 +186,7 @@ def _of_class(
 
 def _free(world: World, claim: ResourceClaim, reasons: Sequence[Reason]) -> Iterator[WorldChange]:
     """Yield other parties to delete, first those with devices that the claim needs."""
-    short = (Code.IN_USE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
+    short = (Code.IN_USE, Code.INCOMPATIBLE, Code.COUNTER_SHORT, Code.CAPACITY_SHORT)
     lacking = {reason.device for reason in reasons if reason.code in short}
     if not lacking:
         return

@@ -1,0 +1,37 @@
+"""
+Facts about the releases of Kubernetes that dryrack follows, one table per concern.
+
+A new release is one more member of `Release`, one more column in the table of `gates`, and one
+more entry in each table of `behaviours`. Other code asks these tables and compares no releases.
+"""
+
+from dryrack.kinds.releases.behaviours import (
+    ALLOCATION,
+    CEL,
+    AllocationBehaviour,
+    CelBehaviour,
+)
+from dryrack.kinds.releases.gates import (
+    FIELD_GATES,
+    Gate,
+    GateError,
+    gates_of,
+    parse_gates,
+    resolve_gates,
+)
+from dryrack.kinds.releases.release import NEWEST, Release
+
+__all__ = [
+    "ALLOCATION",
+    "CEL",
+    "FIELD_GATES",
+    "NEWEST",
+    "AllocationBehaviour",
+    "CelBehaviour",
+    "Gate",
+    "GateError",
+    "Release",
+    "gates_of",
+    "parse_gates",
+    "resolve_gates",
+]

@@ -1,0 +1,139 @@
+"""
+Differences between releases that no feature gate switches, as one value per release.
+
+Each value is that of the release before with what changed, so a new release is one `replace` and
+one entry in `ALLOCATION` and `CEL`. Message texts that changed are here, too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from dryrack.kinds.releases.release import Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllocationBehaviour:
+    """The behaviour of the allocator of a release."""
+
+    # distinctAttribute compares a device with all others, and not only with the last of a request.
+    distinct_compares_all: bool
+    # matchAttribute over lists forgets what a device narrowed when that device is taken back.
+    match_is_restored: bool
+    # "All" devices include those that have too little capacity left.
+    all_includes_full: bool
+    # Amounts that cannot be represented, and negative ones, end the attempt.
+    capacity_errors_are_fatal: bool
+    # A rounded amount is written in the format of the step, and not in BinarySI.
+    rounds_in_format_of_step: bool
+    # A further share of a device is known by its share ID alone, and draws no counters.
+    shares_are_counted_once: bool
+    # A configuration appears once, and has no `requests` if it is for all of them.
+    configs_are_merged: bool
+    # Slices with counters are relevant for all nodes, and not only for those that they select.
+    counters_are_everywhere: bool
+    # Devices can have compatibility groups, slices skipNodeOperations, and requests derived
+    # attributes; in earlier releases the API server drops these fields.
+    has_alpha_fields_of_1_37: bool
+    # Whether the limit of results is checked with each request, and not after all of them.
+    limit_is_checked_by_request: bool
+    # With the fields claim, request, count, before, and limit.
+    limit_text: str
+    # The place of a selector that fails on a device; with the fields index and device.
+    failing_selector_text: str
+    # Added to an error about a missing key.
+    missing_key_hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CelBehaviour:
+    """The behaviour of expressions about devices in a release."""
+
+    # Attributes have the type `dyn` in stored expressions, whatever the gate for lists says.
+    stored_attributes_are_dyn: bool
+    # A selector may have the type `any` although attributes are `dyn`.
+    any_is_a_result: bool
+    # A list attribute is a value even if the gate for lists is off.
+    evaluates_lists: bool
+    # A name in backquotes is a field, for names that are no identifiers.
+    has_escaped_names: bool
+    # Overloads that behave or cost differently from 1.36, by their ID in 1.36, and the ID that
+    # stands for the new behaviour; empty if the release has no such overload.
+    overloads: Mapping[str, str]
+
+
+_ALLOCATION_1_36 = AllocationBehaviour(
+    distinct_compares_all=False,
+    match_is_restored=False,
+    all_includes_full=False,
+    capacity_errors_are_fatal=False,
+    rounds_in_format_of_step=False,
+    shares_are_counted_once=False,
+    configs_are_merged=False,
+    counters_are_everywhere=True,
+    has_alpha_fields_of_1_37=False,
+    limit_is_checked_by_request=False,
+    limit_text="claim {claim}: number of requested devices {count} exceeds the claim limit "
+    "of {limit}",
+    failing_selector_text="selector #{index}",
+    missing_key_hint="",
+)
+_ALLOCATION_1_37 = replace(
+    _ALLOCATION_1_36,
+    distinct_compares_all=True,
+    match_is_restored=True,
+    all_includes_full=True,
+    capacity_errors_are_fatal=True,
+    rounds_in_format_of_step=True,
+    shares_are_counted_once=True,
+    configs_are_merged=True,
+    counters_are_everywhere=False,
+    has_alpha_fields_of_1_37=True,
+    limit_is_checked_by_request=True,
+    limit_text="claim {claim}, request {request}: adding {count} devices exceeds the claim limit "
+    "of {limit}, with {before} already accounted for",
+    failing_selector_text="selector #{index} on device {device}",
+    missing_key_hint=". consider using CEL optional chaining (.? followed by orValue()) "
+    "or guarding the check with has() for optional fields",
+)
+
+_CEL_1_36 = CelBehaviour(
+    stored_attributes_are_dyn=False,
+    any_is_a_result=True,
+    evaluates_lists=False,
+    has_escaped_names=False,
+    overloads=MappingProxyType({}),
+)
+_CEL_1_37 = replace(
+    _CEL_1_36,
+    stored_attributes_are_dyn=True,
+    any_is_a_result=False,
+    evaluates_lists=True,
+    has_escaped_names=True,
+    overloads=MappingProxyType(
+        {
+            # A list of any length; it costs the size of what it goes through.
+            "dra_includes_dyn_dyn": "list_includes_dyn",
+            # The argument costs, and not the target.
+            "starts_with_string": "starts_with_string_by_argument",
+            "ends_with_string": "ends_with_string_by_argument",
+            # It costs as much as `text.matches(pattern)`.
+            "matches": "matches_by_size",
+            # Sizes below zero and above a million are errors.
+            "lists_range": "lists_range_limited",
+            "int64_to_duration": "",
+            # A large quantity does not change.
+            "quantity_add": "quantity_add_copy",
+            "quantity_add_int": "quantity_add_int_copy",
+            "quantity_sub": "quantity_sub_copy",
+            "quantity_sub_int": "quantity_sub_int_copy",
+        }
+    ),
+)
+
+ALLOCATION: Mapping[Release, AllocationBehaviour] = MappingProxyType(
+    {Release.V1_36: _ALLOCATION_1_36, Release.V1_37: _ALLOCATION_1_37}
+)
+CEL: Mapping[Release, CelBehaviour] = MappingProxyType(
+    {Release.V1_36: _CEL_1_36, Release.V1_37: _CEL_1_37}
+)

@@ -1,0 +1,13 @@
+"""The releases of Kubernetes whose answers dryrack gives."""
+
+from enum import Enum
+
+
+class Release(Enum):
+    """A release of Kubernetes whose answers are reproduced."""
+
+    V1_36 = "1.36"
+    V1_37 = "1.37"
+
+
+NEWEST = tuple(Release)[-1]
