@@ -39,16 +39,32 @@ class Publisher:
 
     config_map: Name
     lease: Name
+    """Of a publisher with shards: the part of the names before the index."""
+    shards: int = 0
+    """The number of shards; 0: the publisher has one lease, without an index."""
+
+    @property
+    def lease_names(self) -> tuple[str, ...]:
+        """The names of the leases, in the order of the shards."""
+        if not self.shards:
+            return (self.lease.name,)
+        return tuple(shard_lease(self.lease.name, index) for index in range(self.shards))
+
+
+def shard_lease(name: str, index: int) -> str:
+    """Return the name of the lease of a shard; it does not depend on the number of shards."""
+    return f"{name}-{index}"
 
 
 def publisher(where: Publisher) -> str:
     """Return the manifests for a publisher, in YAML."""
+    leases = ", ".join(where.lease_names)
     lines = {
         # The longer one first: it begins like the other.
         "namespace: karpenter-lease\n": f"namespace: {where.lease.namespace}\n",
         "namespace: karpenter\n": f"namespace: {where.config_map.namespace}\n",
         "resourceNames: [dra-kwok-configmap]\n": f"resourceNames: [{where.config_map.name}]\n",
-        "resourceNames: [dryrack-publisher]\n": f"resourceNames: [{where.lease.name}]\n",
+        "resourceNames: [dryrack-publisher]\n": f"resourceNames: [{leases}]\n",
     }
     names = {where.config_map.namespace, where.lease.namespace}
     return _namespaces(names) + _filled_in(PUBLISHER, lines)

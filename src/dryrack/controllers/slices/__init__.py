@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import exports
+from dryrack.controllers.slices.shard import ONLY_SHARD, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,7 @@ __all__ = [
     "DryRunInput",
     "Publisher",
     "PublisherSettings",
+    "Shard",
     "SliceChanges",
     "compute_dry_run",
     "engine",
@@ -69,6 +71,8 @@ class PublisherSettings:
     """The nodes that have devices; None: those with the annotation `kwok.x-k8s.io/node`."""
     real_nodes: bool = False
     """Whether nodes with a kubelet have devices too; a kubelet deletes slices when it starts."""
+    shard: Shard = ONLY_SHARD
+    """The nodes of other shards, and their slices, belong to other publishers."""
     resync_seconds: float = 30.0
 
 
