@@ -74,7 +74,7 @@ def lease_of(options: PublishOptions) -> Name:
 
 def shard_of(options: PublishOptions) -> Shard:
     """Return the shard of the options; raise `UsageError` if it is invalid."""
-    from dryrack.controllers.slices.shard import ONLY_SHARD, parse_shard
+    from dryrack.controllers.slices import ONLY_SHARD, parse_shard
 
     try:
         return parse_shard(options.shard) if options.shard else ONLY_SHARD

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import exports
-from dryrack.controllers.slices.shard import ONLY_SHARD, Shard
+from dryrack.controllers.slices.shard import ONLY_SHARD, Shard, parse_shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +41,7 @@ else:
     )
 
 __all__ = [
+    "ONLY_SHARD",
     "SHARED",
     "DryRun",
     "DryRunInput",
@@ -52,6 +53,7 @@ __all__ = [
     "engine",
     "has_kubelet",
     "is_ours",
+    "parse_shard",
     "reader_of",
 ]
 
