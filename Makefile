@@ -76,13 +76,14 @@ real-down: setup ## Stop the cluster that real-up started
 
 # In this order. To run one of them: make bench-day PODS=2000
 BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page page_frames \
-	soak day faults million
+	soak day faults million scale
 OPTIONS_soak = $(if $(PODS),--pods $(PODS))
 OPTIONS_day = $(if $(PODS),--pods $(PODS))
+OPTIONS_scale = $(if $(NODES),--nodes $(NODES))
 OPTIONS_faults = $(if $(SEEDS),--seeds $(SEEDS))
 
 .PHONY: bench
-bench: setup ## Measure dryrack and Kubernetes, for hours; PODS=, SEEDS=, and CASES= make it shorter (needs Go)
+bench: setup ## Measure dryrack and Kubernetes, for hours; PODS=, SEEDS=, CASES=, and NODES= make it shorter (needs Go)
 	@$(MAKE) --no-print-directory --keep-going $(BENCHES:%=bench-%)
 
 bench-million: setup

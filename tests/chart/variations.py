@@ -97,6 +97,7 @@ NEW: dict[str, Any] = {
             "content": "driver: other.example.com",
         },
         "driver": "other.example.com",
+        "shard": "0/4",
         "catalog": True,
         "nodes": {"selector": "type=kwok", "all": True, "real": True},
         "resync": "1m",

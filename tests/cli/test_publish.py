@@ -17,6 +17,7 @@ import yaml
 from tests.cli.command import dryrack, example_path
 
 from dryrack.base.errors import ContentError
+from dryrack.cli import publish
 from dryrack.cli.command import seconds_of
 from dryrack.cli.files import UsageError
 from dryrack.cli.options import PublishOptions
@@ -33,6 +34,7 @@ from dryrack.cluster.initial_objects import add_objects
 from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.process.serving import Address
 from dryrack.cluster.rights import Publisher, definitions, publisher
+from dryrack.controllers.slices import Shard
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.documents import read
@@ -116,6 +118,7 @@ def test_every_node_is_every_node() -> None:
         (PublishOptions(lease_namespace="a.b"), "--lease-namespace 'a.b'"),
         (PublishOptions(lease_name="-"), "--lease-name '-'"),
         (PublishOptions(key=""), "--key ''"),
+        (PublishOptions(shard="4/4"), "--shard '4/4': the index must be between 0 and 3"),
     ],
 )
 def test_contradictory_options_are_refused(options: PublishOptions, words: str) -> None:
@@ -146,6 +149,26 @@ def test_rights_are_printed_for_the_names_that_are_used() -> None:
     assert "karpenter\n" not in text
     subjects = [each["subjects"][0] for each in objects if "subjects" in each]
     assert {each["namespace"] for each in subjects} == {"ours"}
+
+
+def test_each_shard_has_a_lease_and_all_shards_one_role() -> None:
+    """The name of a lease does not depend on the number of shards, so two counts share leases."""
+    leases = {publish.lease_of(PublishOptions(shard=text)).name for text in ("1/2", "1/4")}
+    assert leases == {"dryrack-publisher-1"}
+    assert settings_of(PublishOptions(shard="1/4")).shard == Shard(1, 4)
+
+    names = Publisher(config_map=Name("ours", "map"), lease=Name("leases", "one"), shards=3)
+    objects = list(yaml.safe_load_all(publisher(names)))
+    roles = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Role"}
+    rule = roles["dryrack-publisher-election"]["rules"][1]
+    assert rule["resourceNames"] == ["one-0", "one-1", "one-2"]
+
+
+def test_shards_are_named_in_printed_rights(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rights that one shard prints are for all shards."""
+    assert run(PublishOptions(shard="1/2", print_rbac=True))
+
+    assert "[dryrack-publisher-0, dryrack-publisher-1]" in capsys.readouterr().out
 
 
 def test_rights_can_be_given_on_an_empty_cluster() -> None:

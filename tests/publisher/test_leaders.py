@@ -1,4 +1,4 @@
-"""Two publishers, one lease: who leads is killed without warning, and the other goes on."""
+"""Several publishers: the leader is killed without warning, and another one goes on."""
 
 from __future__ import annotations
 
@@ -43,6 +43,29 @@ def test_the_second_publisher_goes_on_when_the_first_is_killed(
     until(lambda: "node-2" in _published(cluster))
     assert _holder(cluster) not in ("", leader)
     assert sorted(_published(cluster)) == ["node-1", "node-2"]
+
+
+def test_each_shard_has_a_leader_of_its_own(start_cluster: StartCluster) -> None:
+    """Two shards publish together; when one leader is killed, its second replica takes over."""
+    cluster = start_cluster(Options(with_scheduler=False))
+    _apply(cluster, CONFIG)
+    leaders = [
+        start_publisher(cluster, "--shard", f"{index}/2", name=f"shard-{index}")
+        for index in range(2)
+    ]
+    until(lambda: len(_holder(cluster).split()) == 2)
+    start_publisher(cluster, "--shard", "1/2", name="second-replica")
+    # Their shards of two are 1, 0, 1, and 1.
+    for number in range(3):
+        _apply(cluster, NODE.replace("NAME", f"node-{number}"))
+    until(lambda: sorted(_published(cluster)) == ["node-0", "node-1", "node-2"])
+
+    cluster.processes.kill(leaders[1])
+    _apply(cluster, NODE.replace("NAME", "node-3"))
+    until(lambda: sorted(_published(cluster)) == [f"node-{number}" for number in range(4)])
+    leases = cluster.plane.kubectl("get", "leases", "-n", "karpenter", "-o", "name").stdout
+    names = [f"lease.coordination.k8s.io/dryrack-publisher-{index}" for index in range(2)]
+    assert leases.split() == names
 
 
 def _holder(cluster: Cluster) -> str:

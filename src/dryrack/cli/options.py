@@ -332,6 +332,13 @@ class PublishOptions:
         str, run_option(help="Namespace of the lease. Default: that of the ConfigMap.")
     ] = ""
     lease_name: Annotated[str, run_option(help="Name of the lease.")] = "dryrack-publisher"
+    shard: Annotated[
+        str,
+        run_option(
+            metavar="INDEX/COUNT",
+            help="Publish only for the nodes of one shard, such as 0/4. Its lease is NAME-INDEX.",
+        ),
+    ] = ""
     metrics_address: MetricsAddress = "127.0.0.1:8082"
     health_address: HealthAddress = "127.0.0.1:8083"
     log_format: LogFormat = "text"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dryrack.cli.options import PublishOptions
     from dryrack.client.informer import Name
     from dryrack.cluster.publish_once import Outcome
-    from dryrack.controllers.slices import DryRunInput, PublisherSettings
+    from dryrack.controllers.slices import DryRunInput, PublisherSettings, Shard
     from dryrack.kinds.core import NodeSelector
 
 AGENT = "dryrack-publisher"
@@ -35,7 +35,10 @@ def run(options: PublishOptions) -> bool:
 
         check_names(options)
         config_map = Name(options.namespace, options.config_map)
-        sys.stdout.write(publisher(Publisher(config_map=config_map, lease=lease_of(options))))
+        lease = Name(lease_of(options).namespace, options.lease_name)
+        shards = shard_of(options).count if options.shard else 0
+        names = Publisher(config_map=config_map, lease=lease, shards=shards)
+        sys.stdout.write(publisher(names))
         return True
     if options.print_crds:
         from dryrack.cluster.rights import definitions
@@ -64,8 +67,22 @@ def run(options: PublishOptions) -> bool:
 def lease_of(options: PublishOptions) -> Name:
     """Return the namespace and name of the lease of leader election."""
     from dryrack.client.informer import Name
+    from dryrack.cluster.rights import shard_lease
 
-    return Name(options.lease_namespace or options.namespace, options.lease_name)
+    name = options.lease_name
+    if options.shard:
+        name = shard_lease(name, shard_of(options).index)
+    return Name(options.lease_namespace or options.namespace, name)
+
+
+def shard_of(options: PublishOptions) -> Shard:
+    """Return the shard of the options; raise `UsageError` if it is invalid."""
+    from dryrack.controllers.slices import ONLY_SHARD, parse_shard
+
+    try:
+        return parse_shard(options.shard) if options.shard else ONLY_SHARD
+    except ValueError as error:
+        raise UsageError(f"--shard {options.shard!r}: {error}") from None
 
 
 def check_names(options: PublishOptions) -> None:
@@ -113,6 +130,7 @@ def settings_of(options: PublishOptions) -> PublisherSettings:
         catalogue=catalogue,
         nodes=nodes,
         real_nodes=options.real_nodes,
+        shard=shard_of(options),
         resync_seconds=seconds_of("--resync", options.resync),
     )
 

@@ -37,12 +37,28 @@ class Publisher:
 
     config_map: Name
     lease: Name
+    """Of a publisher with shards: the part of the names before the index."""
+    shards: int = 0
+    """The number of shards; 0: the publisher has one lease, without an index."""
+
+    @property
+    def lease_names(self) -> tuple[str, ...]:
+        """The names of the leases, in the order of the shards."""
+        if not self.shards:
+            return (self.lease.name,)
+        return tuple(shard_lease(self.lease.name, index) for index in range(self.shards))
+
+
+def shard_lease(name: str, index: int) -> str:
+    """Return the name of the lease of a shard; it does not depend on the number of shards."""
+    return f"{name}-{index}"
 
 
 def publisher(where: Publisher) -> str:
     """Return the manifests for a publisher whose account is next to the ConfigMap, in YAML."""
     config_map = {"namespace": where.config_map.namespace, "name": where.config_map.name}
-    election = {"namespace": where.lease.namespace, "name": where.lease.name}
+    # The role has the names as a list in one line.
+    election = {"namespace": where.lease.namespace, "name": ", ".join(where.lease_names)}
     values = {"configMap": config_map, "leaderElection": election}
     names = {where.config_map.namespace, where.lease.namespace}
     return _rights("publisher", where.config_map.namespace, values, names)

@@ -271,7 +271,7 @@ def test_the_ledger_sums_up_what_rows_say(entries: list[tuple[str, Row]]) -> Non
     """After any entries the sums are those of the last row of each key."""
     counts = PublishedCounts()
     last = dict[str, Row]()
-    heard: set[Source] = set()
+    heard: set[Source | None] = set()
     counts.listen(heard.add)
     for key, row in entries:
         was = {source: (counts.of(source), counts.notes_on(source)) for source in (A, B)}

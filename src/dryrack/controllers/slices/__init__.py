@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import exports
+from dryrack.controllers.slices.shard import ONLY_SHARD, Shard, parse_shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,16 +41,19 @@ else:
     )
 
 __all__ = [
+    "ONLY_SHARD",
     "SHARED",
     "DryRun",
     "DryRunInput",
     "Publisher",
     "PublisherSettings",
+    "Shard",
     "SliceChanges",
     "compute_dry_run",
     "engine",
     "has_kubelet",
     "is_ours",
+    "parse_shard",
     "reader_of",
 ]
 
@@ -69,6 +73,8 @@ class PublisherSettings:
     """The nodes that have devices; None: those with the annotation `kwok.x-k8s.io/node`."""
     real_nodes: bool = False
     """Whether nodes with a kubelet have devices too; a kubelet deletes slices when it starts."""
+    shard: Shard = ONLY_SHARD
+    """The nodes of other shards, and their slices, belong to other publishers."""
     resync_seconds: float = 30.0
 
 

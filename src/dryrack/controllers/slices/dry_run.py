@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from dryrack.controllers.slices import PublisherSettings
     from dryrack.controllers.slices.desired import Desired
+    from dryrack.controllers.slices.shard import Shard
     from dryrack.controllers.writes import Write
     from dryrack.hardware.config_formats import Reading
     from dryrack.kinds.documents import Problem
@@ -97,6 +98,8 @@ def compute_dry_run(objects: DryRunInput, settings: PublisherSettings, now: floa
     matched = {each for node in nodes for each in desired_slices.matched_by(node)}
     desired = {SHARED: desired_slices.shared(matched)}
     for node in nodes:
+        if not settings.shard.owns(node["metadata"]["name"]):
+            continue
         faults = faults_of(annotations_of(node), now)
         is_gone = faults.is_driver_gone
         desired[node["metadata"]["name"]] = AS_IT_IS if is_gone else desired_slices.on(node, faults)
@@ -106,7 +109,7 @@ def compute_dry_run(objects: DryRunInput, settings: PublisherSettings, now: floa
         for source, text in each.row.notes
     }
     return DryRun(
-        tuple(_changes(desired_slices, desired, objects)),
+        tuple(_changes(desired_slices, desired, objects, settings.shard)),
         tuple(problem for reading in readings for problem in reading.problems),
         tuple(warning for reading in readings for warning in reading.warnings),
         tuple(sorted(notes)),
@@ -114,13 +117,16 @@ def compute_dry_run(objects: DryRunInput, settings: PublisherSettings, now: floa
 
 
 def _changes(
-    desired_slices: DesiredSlices, desired: Mapping[str, Desired], objects: DryRunInput
+    desired_slices: DesiredSlices,
+    desired: Mapping[str, Desired],
+    objects: DryRunInput,
+    shard: Shard,
 ) -> Iterator[SliceChanges]:
     observed: dict[str, list[Raw]] = {}
     for each in filter(is_ours, objects.slices):
         observed.setdefault(key_of(each), []).append(each)
     nodes = {node["metadata"]["name"] for node in objects.nodes}
-    for key in sorted({*desired, *observed}):
+    for key in sorted(filter(shard.owns, {*desired, *observed})):
         existing = observed.get(key, [])
         wanted = desired.get(key, NOTHING if key in nodes else GONE)
         plans = desired_slices.plans(wanted, existing) if wanted is not AS_IT_IS else {}

@@ -3,6 +3,9 @@ Counts of what is published, by source: the numbers that a DRAConfig shows, and 
 
 The publisher sets a row for each key (a node, or the pools of the whole cluster) whenever its
 slices are as wanted. The cost of a row does not depend on the number of the others.
+
+A publisher with a shard also counts the slices that other shards have written, because the status
+of a DRAConfig is about the whole cluster. The metrics of a process are about its own shard.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from dryrack.hardware import source_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -45,7 +50,10 @@ class PublishedCounts:
         self._slices: Counter[Source] = Counter()
         self._nodes: Counter[Source] = Counter()
         self._notes: dict[Source, Counter[str]] = {}
-        self._listeners: list[Callable[[Source], None]] = []
+        self._elsewhere: dict[str, Counter[str]] = {}
+        self._slices_elsewhere: Counter[str] = Counter()
+        self._nodes_elsewhere: Counter[str] = Counter()
+        self._listeners: list[Callable[[Source | None], None]] = []
         self.is_settled: Callable[[], bool] = lambda: True
         """Returns True if the publisher has nothing left to do; the publisher sets it."""
 
@@ -59,14 +67,34 @@ class PublishedCounts:
         return sum(count for source, count in self._slices.items() if source.kind is kind)
 
     def of(self, source: Source) -> Published:
-        return Published(self._slices[source], self._nodes[source])
+        """Return the counts of a source, with those of other shards."""
+        label = source_label(source)
+        return Published(
+            self._slices[source] + self._slices_elsewhere[label],
+            self._nodes[source] + self._nodes_elsewhere[label],
+        )
 
     def notes_on(self, source: Source) -> tuple[str, ...]:
         """Return the notes on a source, each once."""
         return tuple(sorted(self._notes.get(source, ())))
 
-    def listen(self, listener: Callable[[Source], None]) -> None:
+    def listen(self, listener: Callable[[Source | None], None]) -> None:
+        """Call the listener for sources whose counts change; None for those of other shards."""
         self._listeners.append(listener)
+
+    def set_elsewhere(self, node: str, slices: Counter[str]) -> None:
+        """Replace the slices that another shard has written for a node, by the label of sources."""
+        old = self._elsewhere.pop(node, Counter())
+        if slices:
+            self._elsewhere[node] = slices
+        if old == slices:
+            return
+        self._slices_elsewhere.subtract(old)
+        self._slices_elsewhere.update(slices)
+        self._nodes_elsewhere.subtract(old.keys())
+        self._nodes_elsewhere.update(slices.keys())
+        for listener in self._listeners:
+            listener(None)
 
     def set_row(self, key: Hashable, row: Row) -> None:
         """Replace the row of a key; a row without slices and notes removes it."""

@@ -8,6 +8,9 @@ interval, all keys that are not known to be right are decided again, in case a c
 Nothing is deleted on partial knowledge: not before the inventory is known and both caches are
 complete, and not because a node is missing in a cache, before the server confirms that it does not
 exist. The label of a slice decides whether it is ours; no other slice is ever changed.
+
+A publisher with a shard decides only the keys of its shard. Shard 0 has the pools of the whole
+cluster, so it matches the nodes of all shards, and counts the slices that other shards write.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from dryrack.client.errors import (
 )
 from dryrack.client.informer import name_of
 from dryrack.client.timekeeping import sleep
-from dryrack.controllers.objects import annotations_of
+from dryrack.controllers.objects import annotations_of, labels_of
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.slices.desired import (
     AS_IT_IS,
@@ -63,7 +66,7 @@ from dryrack.controllers.slices.key_state import (
     step,
 )
 from dryrack.controllers.writes import Create, Plan, Update
-from dryrack.hardware import MANAGED_BY, MANAGER, NO_FAULTS, SourceKind, faults_of
+from dryrack.hardware import MANAGED_BY, MANAGER, NO_FAULTS, SOURCE, SourceKind, faults_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -105,6 +108,7 @@ class Publishing(Reconciler[str]):
         super().__init__(context, NAME, workers=WORKERS)
         self._resync_seconds = settings.resync_seconds
         self._node_filter = NodeFilter(settings)
+        self._shard = settings.shard
         self._current = current
         self._counts = counts
         self._source_object = source_object
@@ -117,10 +121,10 @@ class Publishing(Reconciler[str]):
         self._events = EventQueue(context, NAME, lambda: not len(self.queue))
         self._tally: Counter[str] = Counter()
         self._nodes = self.watch(NODES, self._on_node)
-        self._slices = self.watch(SLICES, self._on_slice)
-        self._by_key = self._slices.index(
+        self._by_key = context.informers.of(SLICES).index(
             "own slices by node", lambda each: (key_of(each),) if is_ours(each) else ()
         )
+        self._slices = self.watch(SLICES, self._on_slice)
         current.listen(self._on_inventory)
         counts.is_settled = lambda: self.is_idle
 
@@ -155,12 +159,16 @@ class Publishing(Reconciler[str]):
         assert node is not None, "an informer reports an object"
         name = node["metadata"]["name"]
         self._match_shared(name, new)
-        self.queue.add(name)
+        if self._shard.owns(name):
+            self.queue.add(name)
 
     def _on_slice(self, old: Raw | None, new: Raw | None) -> None:
-        for each in (old, new):
-            if each is not None and is_ours(each):
-                self.queue.add(key_of(each))
+        for key in {key_of(each) for each in (old, new) if each is not None and is_ours(each)}:
+            if self._shard.owns(key):
+                self.queue.add(key)
+            elif self._shard.owns(SHARED):
+                labels = (labels_of(each).get(SOURCE, "") for each in self._by_key.get(key))
+                self._counts.set_elsewhere(key, Counter(labels))
         if new is None and old is not None:
             self._dropped.forget(old["metadata"]["name"])
 
@@ -175,8 +183,10 @@ class Publishing(Reconciler[str]):
             self.queue.add(key)
 
     def _match_shared(self, name: str, node: Raw | None) -> None:
-        """Count the pools of the whole cluster that a node matches."""
+        """Count the pools of the whole cluster that a node matches, on the shard that has them."""
         if self._desired_slices is None or not self._desired_slices.has_shared:
+            return
+        if not self._shard.owns(SHARED):
             return
         matched: tuple[int, ...] = ()
         if node is not None and self._node_filter.matches(node):
@@ -187,7 +197,7 @@ class Publishing(Reconciler[str]):
     def _all_keys(self) -> list[str]:
         nodes = {name.name for name in self._nodes.objects}
         owners = {key_of(each) for each in self._slices.objects.values() if is_ours(each)}
-        return sorted({SHARED} | nodes | owners)
+        return sorted(filter(self._shard.owns, {SHARED} | nodes | owners))
 
     def _seen(self, key: str) -> Seen:
         """Return everything that the decision about a key depends on."""

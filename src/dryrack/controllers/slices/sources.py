@@ -34,6 +34,7 @@ from dryrack.controllers.slices.current_inventory import (
     reader_of,
     source_of,
 )
+from dryrack.controllers.slices.desired import SHARED
 from dryrack.controllers.slices.events import Reason, fitted, listed, note_reports, source_reports
 from dryrack.controllers.writes import NOTHING, Patch, Plan, Write
 from dryrack.hardware import Source, SourceKind, source_label
@@ -159,8 +160,12 @@ class Sources(Reconciler["Source | Task"]):
         assert obj is not None, "an informer reports an object"
         self.queue.add(source_of(kind, obj))
 
-    def _on_published(self, source: Source) -> None:
-        if source in self._statuses and source.kind is not SourceKind.CATALOGUE:
+    def _on_published(self, source: Source | None) -> None:
+        if source is None:
+            for each in self._statuses:
+                if each.kind is SourceKind.CONFIG:
+                    self.queue.add_after(each, STATUS_SECONDS)
+        elif source in self._statuses and source.kind is not SourceKind.CATALOGUE:
             self.queue.add_after(source, STATUS_SECONDS)
 
     async def decide(self, key: Source | Task) -> Plan:
@@ -179,6 +184,9 @@ class Sources(Reconciler["Source | Task"]):
         if status is None or status.contents != contents_of(key.kind, obj):
             status = self._read(key, obj)
             writes += source_reports(obj, status)
+        if not self._settings.shard.owns(SHARED):
+            # All shards read the sources; the shard of the whole cluster reports on them.
+            return NOTHING
         writes += self._note_reports(key, obj, status)
         if key.kind is not SourceKind.CONFIG:
             return Plan(tuple(writes))
