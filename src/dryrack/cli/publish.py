@@ -37,8 +37,7 @@ def run(options: PublishOptions) -> bool:
         config_map = Name(options.namespace, options.config_map)
         lease = Name(lease_of(options).namespace, options.lease_name)
         shards = shard_of(options).count if options.shard else 0
-        names = Publisher(config_map=config_map, lease=lease, shards=shards)
-        sys.stdout.write(publisher(names))
+        sys.stdout.write(publisher(Publisher(config_map=config_map, lease=lease, shards=shards)))
         return True
     if options.print_crds:
         from dryrack.cluster.rights import definitions
