@@ -309,7 +309,9 @@ async def test_endpoints_of_a_service_without_a_selector_are_mirrored(stage: Sta
     ]
     assert mirrors["IPv4"]["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
 
-    subsets = [{"ports": ports, "notReadyAddresses": [{"ip": "10.1.2.4"}]}]
+    # An invalid address is left out.
+    absent = {"ports": ports, "addresses": [{"ip": "here"}]}
+    subsets = [{"ports": ports, "notReadyAddresses": [{"ip": "10.1.2.4"}]}, absent]
     await stage.client.patch(ENDPOINTS, "web", {"subsets": subsets}, namespace="default")
     await stage.advance(1)
     [changed] = await slices_of(stage)

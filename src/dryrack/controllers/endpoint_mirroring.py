@@ -39,7 +39,11 @@ def plan_mirror(endpoints: Raw, slices: Iterable[Raw]) -> Plan:
     for subset in get(endpoints, "subsets", ()):
         ports = [{"protocol": "TCP", "name": "", **port} for port in get(subset, "ports", ())]
         for address, is_ready in _addresses(subset):
-            family = f"IPv{ip_address(address['ip']).version}"
+            try:
+                family = f"IPv{ip_address(address['ip']).version}"
+            except ValueError:
+                # The API server stores Endpoints whose addresses it does not check.
+                continue
             new = wanted.setdefault(
                 (family, _ports_key(ports)),
                 {"addressType": family, "ports": ports, "endpoints": []},

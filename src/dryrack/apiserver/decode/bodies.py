@@ -275,8 +275,10 @@ def repeated_fields(body: bytes, value: Any) -> tuple[str, ...]:
 
 def in_document_order(body: bytes, complaints: Iterable[str]) -> Sequence[str]:
     """Return the complaints about fields of a JSON text in the order of the fields."""
-    fields = list(_field_complaints(json.loads(body, object_pairs_hook=_Pairs), ""))
-    return sorted(complaints, key=lambda each: fields.index(each) if each in fields else -1)
+    places: dict[str, int] = {}
+    for each in _field_complaints(json.loads(body, object_pairs_hook=_Pairs), ""):
+        places.setdefault(each, len(places))
+    return sorted(complaints, key=lambda each: places.get(each, -1))
 
 
 def _field_complaints(value: Any, path: str) -> Iterator[str]:
