@@ -68,7 +68,7 @@ class Plan:
     mounts: tuple[Mount, ...]
     ports: Mapping[int, int]
     port_problem: str = ""
-    """Why the program needs a network of its own; "" if it does not."""
+    """Why the program needs its own network; "" if it does not."""
 
 
 def plan_of(contents: Contents, machine: Machine, ports: Mapping[int, int]) -> Plan:
@@ -128,7 +128,7 @@ def _choose_ports(
 
     A port that another program uses is replaced by a free one if an argument ends with it, as in
     `--health-probe-bind-address=:8081`. Otherwise the third value is the reason why the program
-    needs a network of its own, where it has all its ports.
+    needs its own network, where it has all its ports.
     """
     ports = {each["containerPort"]: each.get("name", "") for each in get(container, "ports", ())}
     for probe in ("readinessProbe", "livenessProbe"):

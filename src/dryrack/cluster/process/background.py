@@ -74,7 +74,7 @@ def _relay(messages: Iterable[str], tell: Report) -> None:
 
 
 def _child(work: Callable[[Report], object], output: int, writing: int) -> None:
-    """Run as the background process: a session of its own, no terminal, and a log."""
+    """Run as the background process, in a new session, without a terminal, with a log."""
     code = 1
     try:
         os.setsid()
