@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.kinds.documents import read, unwritten
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -38,7 +39,9 @@ def load(*paths: str | Path) -> list[Raw]:
     return [document.raw for reading in readings for document in reading.documents]
 
 
-def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -> WhatIf:
+def allocate(
+    objects: Iterable[Raw], *, node: str = "", release: str = DEFAULT_RELEASE.value
+) -> WhatIf:
     """
     Return the node and the devices of each claim and pod, or the reasons if it does not fit.
 
@@ -55,7 +58,7 @@ def allocate(objects: Iterable[Raw], *, node: str = "", release: str = "1.36") -
 
 
 def explain(
-    objects: Iterable[Raw], claim: str, *, node: str = "", release: str = "1.36"
+    objects: Iterable[Raw], claim: str, *, node: str = "", release: str = DEFAULT_RELEASE.value
 ) -> Explanation:
     """
     Return the devices of the claim NAMESPACE/NAME, or what each node lacks and what would help.

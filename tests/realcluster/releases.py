@@ -25,6 +25,7 @@ class Release:
 
 
 RELEASES: Mapping[str, Release] = {
+    "1.37": Release("1.37", "1.37.1"),
     "1.36": Release("1.36", "1.36.4"),
     "1.35": Release("1.35", "1.35.8"),
 }

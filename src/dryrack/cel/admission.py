@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dryrack.cel.checking.environment import Environment
 from dryrack.cel.evaluation.program import CompileError, compile_expression
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.validation.parts import EXPRESSION_COST_MAX, TOO_COMPLEX, ExpressionProblem
 
 # As many distinct selectors as a large cluster has; each is a few kilobytes.
@@ -19,7 +19,7 @@ _KNOWN_MAX = 4096
 class SelectorChecker:
     """The compiler of a release with its default gates."""
 
-    def __init__(self, release: Release = Release.V1_36) -> None:
+    def __init__(self, release: Release = DEFAULT_RELEASE) -> None:
         self._release = release
 
     def check(self, expression: str, *, stored: bool) -> ExpressionProblem | None:

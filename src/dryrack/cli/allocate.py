@@ -27,7 +27,7 @@ from dryrack.cli.output import (
 from dryrack.cli.views.fleet_options import FleetOptions
 from dryrack.cluster import SeededChance
 from dryrack.kinds.expansion.pod_claims import dump_problem
-from dryrack.kinds.releases import GateError, gates_of, parse_gates, resolve_gates
+from dryrack.kinds.releases import DEFAULT_RELEASE, GateError, gates_of, parse_gates, resolve_gates
 from dryrack.placement import Settings as PlacementSettings
 from dryrack.placement import (
     World,
@@ -83,7 +83,10 @@ class Settings:
 
     @classmethod
     def of(
-        cls, release: str = "1.36", feature_gates: str = "", scheduler_config: str = ""
+        cls,
+        release: str = DEFAULT_RELEASE.value,
+        feature_gates: str = "",
+        scheduler_config: str = "",
     ) -> Settings:
         """Return the settings of these options; raise `UsageError` if one is invalid."""
         followed = parse_release(release)
@@ -187,7 +190,7 @@ def print_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
     """
     refused: list[Problem] = []
     # Validation depends on release and gates; dryrack implements that of the reference release.
-    if settings.features == Features.defaults() and settings.release is Release.V1_36:
+    if settings.features == Features.defaults() and settings.release is DEFAULT_RELEASE:
         refused += refusals(objects)
     # Refusals come first. The pods of a workload have equal problems, in the same place.
     problems = list(dict.fromkeys([*refused, *unknown_fields(objects, settings.gates)]))

@@ -31,6 +31,7 @@ from dryrack.cli.output import (
     PublisherFormat,
     WideFormat,
 )
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 # Options of several commands.
 Files = Annotated[
@@ -119,7 +120,7 @@ class AllocateOptions:
     files: Files = ()
     node: OnlyNode = None
     output: NamedOutput = NamedFormat.TABLE
-    release: Release = "1.36"
+    release: Release = DEFAULT_RELEASE.value
     feature_gates: FeatureGates = ()
     scheduler_config: SchedulerConfig = ""
     instance_type: InstanceType = ""
@@ -166,7 +167,7 @@ class ExplainOptions:
         option("-v", "--verbose", help="Print the result of each scheduler plugin for each node."),
     ] = False
     output: NamedOutput = NamedFormat.TABLE
-    release: Release = "1.36"
+    release: Release = DEFAULT_RELEASE.value
     feature_gates: FeatureGates = ()
     scheduler_config: SchedulerConfig = ""
     instance_type: InstanceType = ""
@@ -194,7 +195,7 @@ class LintOptions:
     ] = LintFormat.TABLE
     release: Annotated[
         str, option("--release", help="Kubernetes release of the cluster: 1.36 or 1.37.")
-    ] = "1.36"
+    ] = DEFAULT_RELEASE.value
 
 
 # The groups of the options of `convert` in the help.
@@ -257,7 +258,7 @@ class ConvertOptions:
             help="Kubernetes release of the cluster, for native gangs and DeviceTaintRules: 1.36 or"
             " 1.37.",
         ),
-    ] = "1.36"
+    ] = DEFAULT_RELEASE.value
     in_place: Annotated[
         bool, _written_option("-i", "--in-place", help="Change the files; change all or none.")
     ] = False

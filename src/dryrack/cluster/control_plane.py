@@ -60,7 +60,7 @@ from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 from dryrack.kinds.paths import get
 from dryrack.kinds.registry import BUILTINS
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ControlPlaneOptions:
     chance: Chance = field(default_factory=SystemChance)
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
     """The release whose expressions the API server accepts."""
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None

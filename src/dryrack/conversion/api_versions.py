@@ -25,6 +25,7 @@ from dryrack.kinds.convert import (
 )
 from dryrack.kinds.migrations import convert_command
 from dryrack.kinds.paths import get
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.shape import render
 from dryrack.kinds.text.yaml_printing import print_flow
 
@@ -55,7 +56,9 @@ _DROPPED: tuple[tuple[Path, str], ...] = (
 )
 
 
-def convert_versions(workspace: Workspace, target: str, release: str = "1.36") -> None:
+def convert_versions(
+    workspace: Workspace, target: str, release: str = DEFAULT_RELEASE.value
+) -> None:
     """
     Convert every object of resource.k8s.io to the target version: `v1`, `v1beta2`, `v1beta1`.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.linter.finding import Finding, field_path
 from dryrack.linter.lines import line_of
 from dryrack.linter.objects import read_world
@@ -27,7 +27,7 @@ _READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008", "DR0
 def lint(
     files: Iterable[tuple[str, bytes]],
     check_own_kind: OwnKindCheck = lambda *_: (),
-    release: Release = Release.V1_36,
+    release: Release = DEFAULT_RELEASE,
 ) -> tuple[Finding, ...]:
     """
     Return the findings in files, given as names and contents, by file, line and code.

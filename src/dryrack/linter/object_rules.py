@@ -21,7 +21,7 @@ from dryrack.extension.policies import (
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import DecodeError
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
@@ -102,7 +102,7 @@ def _rules() -> dict[tuple[str, str], KindRules]:
 
 def has_rules(document: Document) -> bool:
     """Return whether the document is of a kind that `object_problems` judges."""
-    return _rules_of(document, None, Release.V1_36) is not None
+    return _rules_of(document, None, DEFAULT_RELEASE) is not None
 
 
 def _rules_of(
@@ -119,7 +119,7 @@ def object_problems(
     document: Document,
     namespace_labels: Mapping[str, str] | None = None,
     decoded: Conformed | None = None,
-    release: Release = Release.V1_36,
+    release: Release = DEFAULT_RELEASE,
 ) -> tuple[FieldProblem, ...] | None:
     """
     Return what is wrong with an object; None if no rules judge its kind.

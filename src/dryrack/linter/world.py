@@ -19,7 +19,7 @@ from dryrack.hardware.config_formats import remarked_config, remarked_dra_config
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
 from dryrack.kinds.pool_generation import newest_generation
-from dryrack.kinds.releases import FIELD_GATES, Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, FIELD_GATES, Release
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -195,7 +195,7 @@ class World:
     decoded: Mapping[int, Conformed] = field(default_factory=dict)
     """By the identity of the document."""
     contents: Mapping[str, bytes] = field(default_factory=dict)
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
 
     def of_kind(self, kind: type[Object]) -> tuple[Entry[Object], ...]:
         return tuple(

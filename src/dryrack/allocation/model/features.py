@@ -8,7 +8,7 @@ defaults, locks and dependencies in each release.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dryrack.kinds.releases import Release, resolve_gates
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release, resolve_gates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,12 @@ class Features:
     optional_node_operations: bool = False
 
     @staticmethod
-    def defaults(release: Release = Release.V1_36) -> "Features":
+    def defaults(release: Release = DEFAULT_RELEASE) -> "Features":
         """Return the features with the default feature gates of a release."""
         return Features.from_gates({}, release)
 
     @staticmethod
-    def from_gates(gates: Mapping[str, bool], release: Release = Release.V1_36) -> "Features":
+    def from_gates(gates: Mapping[str, bool], release: Release = DEFAULT_RELEASE) -> "Features":
         """Return the features after a change of gates; raise `GateError` as Kubernetes does."""
         state = resolve_gates(gates, release)
         fields = dict.fromkeys(FEATURE_GATES.values(), True)

@@ -31,7 +31,7 @@ from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
 from dryrack.cel import DerivedTable
 from dryrack.cel.selectors import SelectorTable
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -64,7 +64,7 @@ class LiveAllocator:
         self,
         *,
         features: Features | None = None,
-        release: Release = Release.V1_36,
+        release: Release = DEFAULT_RELEASE,
         chance: Chance,
         memo: SearchMemo | None = None,
     ) -> None:

@@ -32,7 +32,7 @@ from dryrack.allocation.supply.compatibility import GroupLedger, meet
 from dryrack.allocation.supply.counters import CounterLedger
 from dryrack.allocation.supply.taints import blocking_taints
 from dryrack.cel.selectors import SelectorFailure, SelectorTable, Verdict
-from dryrack.kinds.releases import ALLOCATION, AllocationBehaviour, Release
+from dryrack.kinds.releases import ALLOCATION, DEFAULT_RELEASE, AllocationBehaviour, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ _MISFIT = {
 
 
 def selector_compiler(
-    features: Features, release: Release = Release.V1_36
+    features: Features, release: Release = DEFAULT_RELEASE
 ) -> Callable[[str], cel.Program | cel.CompileError]:
     """Return the compiler of a scheduler, which takes selectors that are stored already."""
     return partial(cel.compile_expression, env=stored_environment(features, release))

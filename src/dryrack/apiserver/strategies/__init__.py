@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import late
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.registry import Kind
 
 
-def strategy_of(kind: Kind, release: Release = Release.V1_36) -> Strategy:
+def strategy_of(kind: Kind, release: Release = DEFAULT_RELEASE) -> Strategy:
     """Return the strategy of a built-in kind, which is loaded when it is first used."""
     return late(lambda: _load_strategy(kind, release))
 

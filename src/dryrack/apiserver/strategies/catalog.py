@@ -46,7 +46,7 @@ from dryrack.apiserver.strategies.workloads.strategy import (
 )
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.convert import GROUP
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.rules.accounts import RBAC
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -173,7 +173,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_of(kind: Kind, release: Release = Release.V1_36) -> Strategy:
+def strategy_of(kind: Kind, release: Release = DEFAULT_RELEASE) -> Strategy:
     """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy

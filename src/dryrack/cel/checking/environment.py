@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel.checking import types as t
 from dryrack.cel.declarations import functions, messages
-from dryrack.kinds.releases import CEL, Release
+from dryrack.kinds.releases import CEL, DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Environment:
     consumable_capacity: bool
     list_type_attributes: bool
     new_expressions: bool
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
 
     @property
     def behaviour(self) -> CelBehaviour:

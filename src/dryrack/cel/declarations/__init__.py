@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cel.declarations import extensions, kubernetes, standard
 from dryrack.cel.declarations.signatures import Overload, read_table
-from dryrack.kinds.releases import CEL, Release
+from dryrack.kinds.releases import CEL, DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ _ALWAYS = (
 
 @cache
 def functions(
-    *, includes: bool, release: Release = Release.V1_36
+    *, includes: bool, release: Release = DEFAULT_RELEASE
 ) -> Mapping[str, tuple[Overload, ...]]:
     """Return the overloads of all functions of a release, with or without `includes`."""
     ids = CEL[release].overloads

@@ -17,7 +17,7 @@ from dryrack.cel.evaluation.trampoline import run
 from dryrack.cel.parsing import ast, literals, macros
 from dryrack.cel.parsing.lexer import EOF, RESERVED_WORDS, Token, syntax_error, tokenize
 from dryrack.cel.parsing.source import Issues, Problem, report
-from dryrack.kinds.releases import CEL, Release
+from dryrack.kinds.releases import CEL, DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from dryrack.cel.evaluation.trampoline import Steps
@@ -101,7 +101,7 @@ class _TooDeepError(Exception):
     """A rule is inside itself too often."""
 
 
-def parse(text: str, behaviour: CelBehaviour = CEL[Release.V1_36]) -> ast.Expr | Issues:
+def parse(text: str, behaviour: CelBehaviour = CEL[DEFAULT_RELEASE]) -> ast.Expr | Issues:
     """Return the parsed expression, or all that is wrong with its form."""
     if len(text) > CODE_POINTS_MAX:
         size = f"size: {len(text)}, limit {CODE_POINTS_MAX}"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from dryrack.cli.command import Context, Kubeconfig, Output, argument, option, panel
 from dryrack.cli.output import Format
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 ClusterName = Annotated[str, option("--name", help="Name of the cluster.")]
 _inhabitants_option = panel("Nodes, devices, and objects")
@@ -98,7 +99,7 @@ class UpOptions:
     ] = False
     release: Annotated[
         str, _behaviour_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
-    ] = "1.36"
+    ] = DEFAULT_RELEASE.value
     feature_gates: Annotated[
         tuple[str, ...],
         _behaviour_option(

@@ -32,6 +32,7 @@ from dryrack.cluster.process import (
     state_of,
 )
 from dryrack.kinds.paths import get
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
-
-# The default of --release.
-REFERENCE = "1.36"
 
 
 def run(options: UpOptions) -> None:
@@ -217,7 +215,7 @@ def _devices(options: UpOptions, node_devices: Sequence[Document]) -> tuple[Devi
 
 
 def _allocator(options: UpOptions) -> MakeAllocator | None:
-    if options.release == REFERENCE and not options.feature_gates:
+    if options.release == DEFAULT_RELEASE.value and not options.feature_gates:
         return None
     from dryrack.allocation import LiveAllocator
     from dryrack.cli.allocate import Settings

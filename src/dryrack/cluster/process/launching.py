@@ -23,7 +23,7 @@ from dryrack.cluster.process.background import BackgroundError, in_background
 from dryrack.cluster.process.locks import hold
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.process.serving import LOOPBACK, Address
-from dryrack.kinds.releases import Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Launch:
     """The simulated devices of every virtual node."""
     omits_device_classes: bool = False
     """True if the DeviceClasses of the catalog and of `devices` are left to charts."""
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
     allocator: MakeAllocator | None = None
     """Allocates devices; None: the allocator of the reference release."""
     scheduling: SchedulerSettings | None = None

@@ -19,11 +19,12 @@ from dryrack.kinds.releases.gates import (
     parse_gates,
     resolve_gates,
 )
-from dryrack.kinds.releases.release import NEWEST, Release
+from dryrack.kinds.releases.release import DEFAULT_RELEASE, NEWEST, Release
 
 __all__ = [
     "ALLOCATION",
     "CEL",
+    "DEFAULT_RELEASE",
     "FIELD_GATES",
     "NEWEST",
     "AllocationBehaviour",

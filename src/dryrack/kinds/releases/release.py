@@ -11,3 +11,5 @@ class Release(Enum):
 
 
 NEWEST = tuple(Release)[-1]
+# The release whose answers a user gets without `--release`.
+DEFAULT_RELEASE = Release.V1_36

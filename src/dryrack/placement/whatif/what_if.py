@@ -37,6 +37,7 @@ from dryrack.kinds.core import Node, NodeStatus, Pod, PodSpec, Toleration
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY, with_default_size
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.quantity import Quantity
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
@@ -106,7 +107,7 @@ class Settings:
     """The settings of a what-if."""
 
     chance: Chance
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
     features: Features | None = None
     # Use only the node of this name.
     node: str | None = None
