@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION = "k8s.io/component-base/version"
-# All modules build with the same compiler flags, so that Go compiles a package once for all of them.
+# All modules build with the same compiler flags, so that Go compiles a package once for all.
 _PLAIN = ("-trimpath", "-ldflags", "-s -w")
 
 
