@@ -91,6 +91,8 @@ DEFINITIONS = _built_in("CustomResourceDefinition")
 NODE_OVERLAYS = Endpoint(
     "karpenter.sh", "v1alpha1", "nodeoverlays", "NodeOverlay", is_namespaced=False
 )
+NODE_POOLS = Endpoint("karpenter.sh", "v1", "nodepools", "NodePool", is_namespaced=False)
+NODE_CLAIMS = Endpoint("karpenter.sh", "v1", "nodeclaims", "NodeClaim", is_namespaced=False)
 COMPUTE_DOMAINS = Endpoint("resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain")
 DRA_CONFIGS = Endpoint(
     "test.karpenter.sh", "v1alpha1", "draconfigs", "DRAConfig", is_namespaced=False

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dryrack.base.ports import Chance
     from dryrack.cluster.engines import Wiring
     from dryrack.controllers import Drivers, Engine
+    from dryrack.controllers.provisioning import ProvisionerSettings
     from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.raw import Raw
@@ -70,6 +71,8 @@ class EngineOptions:
     """Prepare devices on virtual nodes."""
     plugins: Sequence[NodePlugin] = ()
     """Publish the devices of `drivers`."""
+    provisioner: ProvisionerSettings | None = None
+    """Creates nodes for pods that fit on no node; None: there is no provisioner."""
     node_lease_seconds: int = 0
     """How long the leases of virtual nodes last; 0: as long as those of a kubelet."""
 
@@ -91,6 +94,9 @@ def assemble_engines(options: EngineOptions | None = None) -> tuple[Family, ...]
     ]
     if has_compute_domains(options.machines):
         families.append(Family("computedomains", ("computedomains",), _run_compute_domains))
+    if options.provisioner is not None:
+        run = _Provisioning(options.provisioner).run
+        families.append(Family("provisioner", ("provisioner",), run))
     return select_engines(families, without=options.without, only=options.only)
 
 
@@ -228,6 +234,28 @@ class _Publishing:
 
         includes = self.plugin.includes
         return is_virtual(node) and (includes is None or includes(node))
+
+
+@dataclass(frozen=True, slots=True)
+class _Provisioning:
+    """Runs the provisioner, and creates its kinds if they do not exist."""
+
+    settings: ProvisionerSettings
+
+    async def run(self, _: Collection[str], wiring: Wiring) -> None:
+        from dryrack.cluster.initial_objects import add_node_pools
+        from dryrack.controllers import provisioner, run
+
+        await add_node_pools(wiring.client)
+        await run(
+            [provisioner(self.settings)],
+            client=wiring.client,
+            clock=wiring.clock,
+            chance=wiring.chance,
+            informers=wiring.informers,
+            metrics=wiring.metrics,
+            supervisor=wiring.supervisor,
+        )
 
 
 async def _run_compute_domains(_: Collection[str], wiring: Wiring) -> None:

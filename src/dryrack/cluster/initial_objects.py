@@ -116,6 +116,22 @@ async def add_compute_domains(client: Client) -> None:
         await _create(client, DEFINITIONS, each)
 
 
+@cache
+def node_pool_objects() -> tuple[Raw, ...]:
+    """Return the definitions of NodePool and NodeClaim; do not change them."""
+    import yaml
+
+    from dryrack.cluster.rights import NODE_POOLS
+
+    return tuple(yaml.safe_load(path.read_text()) for path in NODE_POOLS)
+
+
+async def add_node_pools(client: Client) -> None:
+    """Create the kinds NodePool and NodeClaim; keep those of Karpenter if they exist."""
+    for each in node_pool_objects():
+        await _create(client, DEFINITIONS, each)
+
+
 async def add_nodes(
     client: Client, count: int, machine: InstanceType | None = None, *, pattern: str = NODE_NAME
 ) -> None:

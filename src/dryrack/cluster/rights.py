@@ -28,6 +28,7 @@ DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 # The groups of Pods of scheduling.x-k8s.io.
 POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
 ALLOCATION_STATES = (MANIFESTS / "nodeallocationstates.yaml",)
+NODE_POOLS = (MANIFESTS / "nodepools.yaml", MANIFESTS / "nodeclaims.yaml")
 COMPUTE_DOMAINS = (MANIFESTS / "computedomains.yaml",)
 
 

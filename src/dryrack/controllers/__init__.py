@@ -11,7 +11,14 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.controllers.containers.sandboxes import Sandboxes
-    from dryrack.controllers.engines import ENGINES, Engine, compute_domains, publisher, run
+    from dryrack.controllers.engines import (
+        ENGINES,
+        Engine,
+        compute_domains,
+        provisioner,
+        publisher,
+        run,
+    )
     from dryrack.controllers.pods.drivers import Drivers
     from dryrack.controllers.pods.logs import log_of
     from dryrack.controllers.pods.virtual import RUN_BY, is_played, is_virtual
@@ -21,7 +28,7 @@ else:
         __name__,
         {
             "containers.sandboxes": "Sandboxes",
-            "engines": "ENGINES Engine compute_domains publisher run",
+            "engines": "ENGINES Engine compute_domains provisioner publisher run",
             "pods.drivers": "Drivers",
             "pods.logs": "log_of",
             "pods.virtual": "RUN_BY is_played is_virtual",
@@ -43,6 +50,7 @@ __all__ = [
     "is_played",
     "is_virtual",
     "log_of",
+    "provisioner",
     "publisher",
     "run",
 ]

@@ -47,6 +47,7 @@ from dryrack.controllers.volumes import ClaimBinding, EphemeralClaims, VolumeRel
 from dryrack.controllers.writes import EngineContext
 
 if TYPE_CHECKING:
+    from dryrack.controllers.provisioning import ProvisionerSettings
     from dryrack.controllers.slices import PublisherSettings
 
 
@@ -71,6 +72,17 @@ def publisher(options: "PublisherSettings | None" = None) -> Engine:
         return slices.engine(context, options or slices.PublisherSettings())
 
     return Engine("slices", (build,))
+
+
+def provisioner(settings: "ProvisionerSettings") -> Engine:
+    """Return the engine that creates nodes for pods, and removes them."""
+
+    def build(context: EngineContext) -> Controller:
+        from dryrack.controllers import provisioning
+
+        return provisioning.engine(context, settings)
+
+    return Engine("provisioner", (build,))
 
 
 def compute_domains() -> Engine:

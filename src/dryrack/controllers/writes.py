@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from dryrack.base.metrics import Registry
 from dryrack.base.ports import Chance
 from dryrack.client.client import MERGE_PATCH, Client, Selection
-from dryrack.client.endpoints import Endpoint
+from dryrack.client.endpoints import PODS, Endpoint
 from dryrack.client.errors import ApiError, NotFoundError
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
@@ -97,6 +97,14 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Evict:
+    """Delete the pod with that UID, unless a PodDisruptionBudget forbids it."""
+
+    name: Name
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteAll:
     """Delete all objects of a kind in a namespace."""
 
@@ -124,7 +132,7 @@ def without_finalizer(endpoint: Endpoint, obj: Raw, finalizer: str) -> Patch:
     return Patch(endpoint, name_of(obj), {"metadata": patch | {"finalizers": left or None}})
 
 
-Write = Create | Update | Patch | Apply | Delete | DeleteAll | Report
+Write = Create | Update | Patch | Apply | Delete | Evict | DeleteAll | Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +220,9 @@ class WriteExecutor:
             return None, None
         if isinstance(write, Delete):
             return None, await self._delete(write)
+        if isinstance(write, Evict):
+            await self._evict(write)
+            return None, None
         if isinstance(write, DeleteAll):
             selection = Selection(namespace=write.namespace)
             await self._context.client.delete_collection(write.endpoint, selection)
@@ -269,6 +280,17 @@ class WriteExecutor:
             )
         informer = self._context.informers.find_existing(write.endpoint)
         return partial(informer.wait_for_deletion, write.name, write.uid) if informer else None
+
+    async def _evict(self, write: Evict) -> None:
+        metadata = {"namespace": write.name.namespace, "name": write.name.name}
+        eviction = {
+            "kind": "Eviction",
+            "apiVersion": "policy/v1",
+            "metadata": metadata,
+            "deleteOptions": {"preconditions": {"uid": write.uid}},
+        }
+        with suppress(NotFoundError):
+            await self._context.client.create(PODS, eviction, subresource="eviction")
 
     async def _report(self, report: Report) -> None:
         await self._recorder.record(

@@ -1,0 +1,111 @@
+"""
+The instance types from which nodes are created, and the labels of their nodes.
+
+They are those of the hardware catalog, which have devices, and the generic types of Karpenter's
+KWOK provider, such as `c-4x-amd64-linux`, which have none of their own. Documents in the cluster
+can give nodes of any type further devices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dryrack.hardware import INSTANCE_TYPE
+from dryrack.kinds.expansion.virtual_nodes import CAPACITY
+from dryrack.kinds.provisioning import CAPACITY_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dryrack.hardware.catalogue import InstanceType
+
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+ZONE = "topology.kubernetes.io/zone"
+ON_DEMAND = "on-demand"
+ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
+"""The zones of Karpenter's KWOK provider."""
+
+# The labels by which NodePools of Karpenter's KWOK provider select sizes.
+_CPU = "karpenter.kwok.sh/instance-cpu"
+_MEMORY = "karpenter.kwok.sh/instance-memory"
+_SIZE = "karpenter.kwok.sh/instance-size"
+_FAMILY = "karpenter.kwok.sh/instance-family"
+
+# The generic types: GiB of memory for each CPU, and the numbers of CPUs.
+_FAMILIES = {"c": 2, "s": 4, "m": 8}
+_CPUS = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
+_PODS_PER_CPU = 16
+_PODS_MAX = 1024
+# Prices of the generic types: for each CPU, and for each 10⁹ bytes of memory, per hour.
+_CPU_PRICE = 0.025
+_GIGABYTE_PRICE = 0.001
+_GIBIBYTE = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """An instance type: its labels, its capacity, and its price."""
+
+    name: str
+    labels: Mapping[str, str]
+    capacity: Mapping[str, str]
+    price: float | None = None
+    """The price per hour; None if it is unknown."""
+    zones: tuple[str, ...] = field(default=ZONES)
+
+
+def generic_machines() -> tuple[Machine, ...]:
+    """Return the instance types of Karpenter's KWOK provider that run Linux."""
+    return tuple(
+        _generic(family, cpus, arch)
+        for family in _FAMILIES
+        for cpus in _CPUS
+        for arch in ("amd64", "arm64")
+    )
+
+
+def _generic(family: str, cpus: int, arch: str) -> Machine:
+    name = f"{family}-{cpus}x-{arch}-linux"
+    memory = cpus * _FAMILIES[family]
+    labels = {
+        INSTANCE_TYPE: name,
+        ARCH: arch,
+        OS: "linux",
+        CAPACITY_TYPE: ON_DEMAND,
+        _CPU: str(cpus),
+        _MEMORY: f"{memory}Gi",
+        _SIZE: f"{cpus}x",
+        _FAMILY: family,
+    }
+    capacity = {
+        "cpu": str(cpus),
+        "memory": f"{memory}Gi",
+        "ephemeral-storage": "20Gi",
+        "pods": str(min(cpus * _PODS_PER_CPU, _PODS_MAX)),
+    }
+    price = cpus * _CPU_PRICE + memory * _GIBIBYTE / 1e9 * _GIGABYTE_PRICE
+    return Machine(name, labels, capacity, price)
+
+
+def catalogue_machines(
+    types: Iterable[InstanceType], prices: Mapping[str, float]
+) -> tuple[Machine, ...]:
+    """Return the instance types of a catalog; a type without a size has that of a virtual node."""
+    return tuple(_of_catalogue(each, prices.get(each.name)) for each in types)
+
+
+def _of_catalogue(machine: InstanceType, price: float | None) -> Machine:
+    capacity = {**CAPACITY, **machine.size}
+    family, _, size = machine.name.partition(".")
+    labels = {
+        ARCH: "amd64",
+        OS: "linux",
+        CAPACITY_TYPE: ON_DEMAND,
+        _CPU: capacity["cpu"],
+        _MEMORY: capacity["memory"],
+        **({_FAMILY: family, _SIZE: size} if size else {}),
+        **machine.node_labels,
+    }
+    return Machine(machine.name, labels, capacity, price)

@@ -1,0 +1,36 @@
+"""The provisioner: its controllers, on one set of caches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dryrack.controllers.provisioning.draining import Draining
+from dryrack.controllers.provisioning.node_claims import NodeClaims
+from dryrack.controllers.provisioning.node_pools import NodePools
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dryrack.controllers.provisioning import ProvisionerSettings
+    from dryrack.controllers.writes import EngineContext
+
+
+class Provisioner:
+    """Creates nodes for pods that fit on no node, and removes nodes that are not needed."""
+
+    def __init__(self, context: EngineContext, settings: ProvisionerSettings) -> None:
+        self._parts = (
+            NodeClaims(context, settings.machines),
+            Draining(context),
+            NodePools(context),
+        )
+
+    def lacking(self) -> Sequence[str]:
+        """Return the kinds that are not cached yet, apart from those of the shared caches."""
+        return ()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for each in self._parts:
+                group.create_task(each.run(), name=f"{type(each).__name__} of the provisioner")
