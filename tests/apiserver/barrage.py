@@ -33,7 +33,8 @@ from tests.apiserver.replay import EmbeddedServer, embedded_server
 from tests.parity.script import load_all
 
 from dryrack.apiserver.runtime_config import EVERYTHING
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +158,10 @@ def _scripts() -> tuple[tuple[Step, ...], ...]:
 
 @cache
 def _kinds() -> dict[str, tuple[str, str, str]]:
-    return {each.plural: (each.group, each.version, each.kind) for each in BUILTINS}
+    return {
+        each.plural: (each.group, each.version, each.kind)
+        for each in builtin_kinds(DEFAULT_RELEASE)
+    }
 
 
 @dataclass(slots=True)

@@ -1,9 +1,9 @@
 """
 The roles and bindings that a real server makes for itself, as data for ours.
 
-    KUBECONFIG=… python -m tests.apiserver.extract_roles KUBECTL
+    KUBECONFIG=… python -m tests.apiserver.extract_roles KUBECTL 1.37
 
-Run against a fresh test bed of the reference release. What differs from cluster to cluster (uids,
+Run against a fresh test bed of the release. What differs from cluster to cluster (uids,
 times, revisions) is left out, and so are the rules of aggregated roles, which follow from others.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
-_TARGET = Path(__file__).parents[2] / "src/dryrack/apiserver/authorization/roles.json.gz"
+_DIRECTORY = Path(__file__).parents[2] / "src/dryrack/apiserver/authorization"
 _KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
 _VOLATILE = ("creationTimestamp", "resourceVersion", "uid", "managedFields")
 
@@ -29,7 +29,8 @@ def main() -> None:
     found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     roles = [_plain(each) for each in found["items"]]
     content = json.dumps(roles, separators=(",", ":"), sort_keys=True).encode()
-    _TARGET.write_bytes(gzip.compress(content, mtime=0))
+    target = _DIRECTORY / f"roles-{sys.argv[2]}.json.gz"
+    target.write_bytes(gzip.compress(content, mtime=0))
 
 
 def _plain(obj: Raw) -> Raw:

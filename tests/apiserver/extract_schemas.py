@@ -1,10 +1,11 @@
 """
 Takes the structure of the served kinds from a real API server.
 
-    python -m tests.apiserver.extract_schemas
+    python -m tests.apiserver.extract_schemas 1.37
 
-asks a real server for its OpenAPI documents and writes the definitions, without a word of their
-prose, to the package. The file is data: it is written by this script and never edited.
+This asks a real server of the release for its OpenAPI documents and writes the definitions,
+without a word of their prose, to the package. The file is data: it is written by this script and
+never edited. Run `extract_structs` afterwards.
 """
 
 from __future__ import annotations
@@ -13,50 +14,21 @@ import gzip
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.parity.server import Server
 from tests.realcluster.controlplane import Options
 from tests.realcluster.guard import throw_away
+from tests.realcluster.releases import RELEASES
 
-TARGET = Path(__file__).parents[2] / "src/dryrack/kinds/schemas/definitions.json.gz"
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import Release, gates_with_needs
 
-_DOCUMENTS = (
-    "api/v1",
-    "apis/admissionregistration.k8s.io/v1",
-    "apis/apiextensions.k8s.io/v1",
-    "apis/apiregistration.k8s.io/v1",
-    "apis/apps/v1",
-    "apis/authentication.k8s.io/v1",
-    "apis/authorization.k8s.io/v1",
-    "apis/autoscaling/v1",
-    "apis/autoscaling/v2",
-    "apis/batch/v1",
-    "apis/certificates.k8s.io/v1",
-    "apis/coordination.k8s.io/v1",
-    "apis/discovery.k8s.io/v1",
-    "apis/events.k8s.io/v1",
-    "apis/flowcontrol.apiserver.k8s.io/v1",
-    "apis/networking.k8s.io/v1",
-    "apis/node.k8s.io/v1",
-    "apis/policy/v1",
-    "apis/rbac.authorization.k8s.io/v1",
-    "apis/resource.k8s.io/v1",
-    "apis/resource.k8s.io/v1beta1",
-    "apis/resource.k8s.io/v1beta2",
-    "apis/scheduling.k8s.io/v1",
-    "apis/scheduling.k8s.io/v1alpha2",
-    "apis/storage.k8s.io/v1",
-)
-_OPTIONS = Options(
-    runtime_config={
-        "resource.k8s.io/v1beta1": True,
-        "resource.k8s.io/v1beta2": True,
-        "scheduling.k8s.io/v1alpha2": True,
-    },
-    feature_gates={"DRADeviceTaintRules": True, "GenericWorkload": True},
-    with_scheduler=False,
-)
+if TYPE_CHECKING:
+    from dryrack.kinds.registry import Kind
+
+SCHEMAS = Path(__file__).parents[2] / "src/dryrack/kinds/schemas"
+
 _PROSE = "description"
 _KINDS = "x-kubernetes-group-version-kind"
 
@@ -82,10 +54,23 @@ def merged(name: str, known: Any, seen: Any) -> Any:
     return {**seen, _KINDS: [distinct[key] for key in sorted(distinct)]} if kinds else seen
 
 
-def definitions(server: Server) -> dict[str, Any]:
+def everything_served(release: Release) -> Options:
+    """Return the options of a real server that serves all kinds in all versions that we serve."""
+    # 1.36 serves native gangs only with their gate, which the rows do not name.
+    gates = {"GenericWorkload", *(kind.gate for kind in builtin_kinds(release) if kind.gate)}
+    versions = {f"{each.group}/{each.version}" for each in builtin_kinds(release) if each.group}
+    return Options(
+        release=RELEASES[release.value],
+        runtime_config=dict.fromkeys(sorted(versions), True),
+        feature_gates=gates_with_needs(gates, release),
+        with_scheduler=False,
+    )
+
+
+def definitions(server: Server, release: Release) -> dict[str, Any]:
     """All definitions of all documents by name."""
     found: dict[str, Any] = {}
-    for document in _DOCUMENTS:
+    for document in sorted({_address(each) for each in builtin_kinds(release)}):
         status, _, body = server.send("GET", f"/openapi/v3/{document}", headers={}, content=b"")
         assert status == 200, f"{document}: {status}"
         for name, schema in json.loads(body)["components"]["schemas"].items():
@@ -93,15 +78,20 @@ def definitions(server: Server) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def main() -> int:
-    with throw_away(_OPTIONS) as bed:
-        found = definitions(Server.of(bed.plane.kubeconfig))
+def _address(kind: Kind) -> str:
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def main(release: Release) -> int:
+    with throw_away(everything_served(release)) as bed:
+        found = definitions(Server.of(bed.plane.kubeconfig), release)
     content = json.dumps(found, separators=(",", ":")).encode()
+    target = SCHEMAS / f"definitions-{release.value}.json.gz"
     # No time and no name in the header: the same server gives the same bytes.
-    TARGET.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
-    sys.stderr.write(f"{len(found)} definitions, {TARGET.stat().st_size} bytes\n")
+    target.write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
+    sys.stderr.write(f"{len(found)} definitions, {target.stat().st_size} bytes\n")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Release(sys.argv[1])))

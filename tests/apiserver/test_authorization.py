@@ -23,6 +23,7 @@ from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemChance
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -172,9 +173,10 @@ def test_masters_may_do_anything() -> None:
     assert not Policy.of(Sources()).allows(asks(JOE, "get"))
 
 
-def test_the_default_roles_are_those_of_kubernetes() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_the_default_roles_are_those_of_kubernetes(release: Release) -> None:
     """People find admin, edit, view, and what discovery needs."""
-    names = {each["metadata"]["name"] for each in default_roles()}
+    names = {each["metadata"]["name"] for each in default_roles(release)}
     assert {"cluster-admin", "admin", "edit", "view", "system:discovery"} <= names
 
 

@@ -17,12 +17,13 @@ from dryrack.apiserver.pages.plain_pages import (
     HealthPages,
     IndexPage,
     NoSuchPage,
-    version_page,
+    VersionPage,
 )
 from dryrack.apiserver.protobuf import documents
 from dryrack.apiserver.protobuf.wire import fields
 from dryrack.apiserver.registry import Registry, Resource
 from dryrack.apiserver.strategy import Strategy
+from dryrack.kinds.releases import Release
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -222,11 +223,13 @@ def test_health_may_leave_checks_out() -> None:
     )
 
 
-def test_the_version_is_that_of_the_reference_release() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_the_version_is_that_of_the_release(release: Release) -> None:
     """Clients decide by the minor version what they may ask for."""
-    told = json_of(visited(version_page, "/version"))
+    version = json_of(visited(VersionPage(release), "/version"))
 
-    assert (told["major"], told["minor"]) == ("1", "36")
+    assert f"{version['major']}.{version['minor']}" == release.value
+    assert version["gitVersion"].startswith(f"v{release.value}.")
 
 
 def test_paths_of_no_group_are_no_pages() -> None:

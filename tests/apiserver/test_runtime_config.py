@@ -15,7 +15,8 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import Wiring, running_engines
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
@@ -25,7 +26,11 @@ CLASSES = "/apis/resource.k8s.io/v1beta1/deviceclasses"
 
 
 def served(config: RuntimeConfig) -> set[str]:
-    return {f"{each.group}/{each.version}" for each in BUILTINS if config.serves(each)}
+    return {
+        f"{each.group}/{each.version}"
+        for each in builtin_kinds(DEFAULT_RELEASE)
+        if config.serves(each)
+    }
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,11 @@ def test_the_narrowest_word_decides_what_is_served(text: str, unstable: set[str]
 def test_one_resource_of_a_version_can_be_served_alone() -> None:
     """The other kinds of its version are not there."""
     config = parse("resource.k8s.io/v1beta2/devicetaintrules=true")
-    found = [each.plural for each in BUILTINS if config.serves(each) and each.version == "v1beta2"]
+    found = [
+        each.plural
+        for each in builtin_kinds(DEFAULT_RELEASE)
+        if config.serves(each) and each.version == "v1beta2"
+    ]
 
     assert found == ["devicetaintrules"]
 

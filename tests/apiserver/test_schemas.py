@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of, spoiled
 
+from dryrack.kinds.releases import Release
 from dryrack.kinds.schemas import builtin, custom, raw_definitions, schema_of
 from dryrack.kinds.schemas.shape import fill_unset, skeleton
 from dryrack.kinds.schemas.strict_decode import (
@@ -55,25 +56,28 @@ def recorded_objects(path: Path) -> Iterator[tuple[Schema, dict[str, Any]]]:
                 yield schema, value
 
 
-def test_definitions_have_no_prose() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_definitions_have_no_prose(release: Release) -> None:
     """The data is structure alone; `description` is only ever the name of a field."""
-    for definition in raw_definitions().values():
+    for definition in raw_definitions(release).values():
         assert "description" not in definition
         for place in definition.get("properties", {}).values():
             assert "description" not in place
 
 
-def test_every_object_definition_is_a_struct_with_the_same_fields() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_every_object_definition_is_a_struct_with_the_same_fields(release: Release) -> None:
     """OpenAPI and Go have the same fields."""
-    for name, definition in raw_definitions().items():
+    for name, definition in raw_definitions(release).items():
         if definition.get("type") == "object" and "properties" in definition:
-            assert set(structs()[name]) == set(definition["properties"])
+            assert set(structs(release)[name]) == set(definition["properties"])
 
 
-def test_every_reference_leads_somewhere() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_every_reference_leads_somewhere(release: Release) -> None:
     """No definition refers to one that is not there."""
-    for name in builtin():
-        schema = builtin()[name]
+    for name in builtin(release):
+        schema = builtin(release)[name]
         for field in schema.property_names:
             assert schema.named(field) is not None
 

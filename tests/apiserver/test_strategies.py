@@ -28,7 +28,8 @@ from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.rules.pods.pod_defaults import pull_policy
 
 if TYPE_CHECKING:
@@ -563,7 +564,9 @@ SAMPLES: dict[str, Raw] = {
 
 
 @pytest.mark.parametrize(
-    "kind", [each for each in BUILTINS if each.kind in SAMPLES], ids=lambda kind: kind.storage
+    "kind",
+    [each for each in builtin_kinds(DEFAULT_RELEASE) if each.kind in SAMPLES],
+    ids=lambda kind: kind.storage,
 )
 def test_what_a_strategy_is_given_is_never_changed(kind: Any) -> None:
     """Objects are shared by the store and every watcher: each step answers with a copy."""
@@ -585,7 +588,9 @@ def test_what_a_strategy_is_given_is_never_changed(kind: Any) -> None:
         sample = made
 
 
-@pytest.mark.parametrize("kind", BUILTINS, ids=lambda kind: f"{kind.api_version}/{kind.kind}")
+@pytest.mark.parametrize(
+    "kind", builtin_kinds(DEFAULT_RELEASE), ids=lambda kind: f"{kind.api_version}/{kind.kind}"
+)
 def test_a_strategy_has_the_scope_and_the_status_of_its_kind(kind: Kind) -> None:
     """The rules of a kind and its row in the registry agree."""
     strategy = strategy_of(kind)

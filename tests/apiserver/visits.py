@@ -10,6 +10,7 @@ from dryrack.apiserver.builtin import builtin_resources
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.strategy import Strategy
 from dryrack.client.transport import Request, Response
+from dryrack.kinds.releases import FeatureSet
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def plain_registry() -> Registry:
     """Return a registry of all built-in kinds with a plain strategy."""
     resources = builtin_resources(
-        lambda kind: Strategy(KindRules(namespaced=kind.namespaced)), handlers={}
+        FeatureSet(), lambda kind, _: Strategy(KindRules(namespaced=kind.namespaced)), handlers={}
     )
     return Registry(resources)
 

@@ -21,7 +21,8 @@ from tests.docs import chart_values, commands, dashboard_api, monitoring
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
 
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +126,7 @@ def coverage() -> str:
     return _COVERAGE.format(
         requests=asked,
         equal=asked - reasons.total(),
-        kinds="\n".join(_kind(each) for each in BUILTINS),
+        kinds="\n".join(_kind(each) for each in builtin_kinds(DEFAULT_RELEASE)),
         server=_differences(reasons),
         cluster=_differences(Counter({k: n for k, n in cluster.items() if k not in reasons})),
     )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         IndexPage,
         MetricsPage,
         NoSuchPage,
-        version_page,
+        VersionPage,
     )
     from dryrack.apiserver.policies.match_rules import Attempt
     from dryrack.apiserver.policies.policy_admission import PolicyAdmission
@@ -93,7 +93,7 @@ else:
             "http.https_server": "HttpServer",
             "pages.discovery": "DiscoveryPages",
             "pages.openapi": "OpenApiPages",
-            "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage version_page",
+            "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage VersionPage",
             "policies.match_rules": "Attempt",
             "policies.policy_admission": "PolicyAdmission",
             "policies.policy_mutation": "PolicyMutation",
@@ -161,6 +161,7 @@ __all__ = [
     "Strategy",
     "Tokens",
     "Unanswered",
+    "VersionPage",
     "WebhookAdmission",
     "WebhookRequest",
     "Write",
@@ -178,6 +179,5 @@ __all__ = [
     "pod_handlers",
     "strategy_of",
     "token_review_handlers",
-    "version_page",
     "workload_handlers",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.registry import Resource, Subresource
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from dryrack.apiserver.registry import Handler
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.registry import Kind
+    from dryrack.kinds.releases import FeatureSet
 
 
 def builtin_resources(
-    strategy_of: Callable[[Kind], Strategy],
+    features: FeatureSet,
+    strategy_of: Callable[[Kind, FeatureSet], Strategy],
     handlers: Mapping[tuple[str, str], Mapping[str, Handler]],
 ) -> tuple[Resource, ...]:
     """
-    Return the resources of every built-in kind, in the order of `BUILTINS`.
+    Return the resources of every built-in kind, in the order of `builtin_kinds`.
 
     `handlers` answer instead of the usual treatment of stored objects, by the kind's storage name
     and the subresource ("" for the object itself), and then by verb.
@@ -37,7 +39,7 @@ def builtin_resources(
             kind=kind.kind,
             plural=kind.plural,
             namespaced=kind.namespaced,
-            strategy=strategy_of(kind),
+            strategy=strategy_of(kind, features),
             singular=kind.kind.lower(),
             short_names=kind.short_names,
             categories=kind.categories,
@@ -60,9 +62,10 @@ def builtin_resources(
             hashed_as=kind.hashed_as,
             deletion_shows_object=kind.deletion_shows_object,
             kept_by_status=tuple(tuple(path.split(".")) for path in kind.kept_by_status),
+            release=features.release,
             deprecation=_deprecation(kind),
         )
-        for kind in BUILTINS
+        for kind in builtin_kinds(features.release)
     )
 
 

@@ -55,7 +55,9 @@ class SchemaSource:
 
     def of(self, resource: Resource) -> Schema | None:
         if resource.schema is None:
-            return schemas.schema_of(resource.group, resource.version, resource.kind)
+            return schemas.schema_of(
+                resource.group, resource.version, resource.kind, resource.release
+            )
         place = f"{resource.plural}.{resource.api_version}"
         raw, schema = self._custom.get(place, (None, None))
         if schema is None or raw is not resource.schema:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.answer.status import Subject
 from dryrack.kinds.registry import ALL_VERBS, STATUS_VERBS
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,6 +81,8 @@ class Resource:
     """Whether a deletion is answered with the object instead of a `Status`."""
     kept_by_status: tuple[tuple[str, ...], ...] = (("spec",),)
     """The paths of the fields that a write of the status does not change."""
+    release: Release = DEFAULT_RELEASE
+    """The release that a built-in kind has its schema from."""
     deprecation: str = ""
     """What every answer warns of, if this version is deprecated."""
 

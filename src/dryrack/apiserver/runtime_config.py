@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,7 @@ class RuntimeConfig:
 EVERYTHING = RuntimeConfig({_ALL: True})
 
 
-def parse(text: str) -> RuntimeConfig:
+def parse(text: str, release: Release = DEFAULT_RELEASE) -> RuntimeConfig:
     """
     Parse `--runtime-config`: KEY=true or KEY=false, separated by commas.
 
@@ -72,7 +73,7 @@ def parse(text: str) -> RuntimeConfig:
     for key, value in values.items():
         is_stage = key in (_ALL, *_STAGES.values())
         if not is_stage:
-            _check_key(key)
+            _check_key(key, release)
         # A real server takes only these two words for keys of many versions.
         is_valid = value in ("true", "false") if is_stage else value in _TRUE | _FALSE
         if not is_valid:
@@ -83,7 +84,7 @@ def parse(text: str) -> RuntimeConfig:
     return RuntimeConfig(switches)
 
 
-def _check_key(key: str) -> None:
+def _check_key(key: str, release: Release) -> None:
     group, _, rest = key.partition("/")
     version, _, plural = rest.partition("/")
     if not rest or "/" in plural:
@@ -91,7 +92,7 @@ def _check_key(key: str) -> None:
             f"runtime config: invalid key {key}; write GROUP/VERSION, GROUP/VERSION/RESOURCE, "
             "api/all, api/ga, api/beta or api/alpha"
         )
-    known = {(each.group, each.version): None for each in BUILTINS}
+    known = {(each.group, each.version): None for each in builtin_kinds(release)}
     versions = [of for name, of in known if name == group]
     if not versions:
         groups = ", ".join(sorted({name for name, _ in known if name}))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 # Pod security judges pods, what creates them, and the labels of namespaces.
 _SECURED = frozenset(
-    kind.storage for kind in BUILTINS if kind.pod_template or kind.storage in ("namespaces", "pods")
+    kind.storage for kind in KINDS if kind.pod_template or kind.storage in ("namespaces", "pods")
 )
 
 _POLICY_BINDINGS = "validatingadmissionpolicybindings.admissionregistration.k8s.io"

@@ -151,6 +151,7 @@ class _Controllers:
             drivers=self._options.drivers,
             sandboxes=wiring.sandboxes,
             node_lease_seconds=self._options.node_lease_seconds,
+            release=wiring.release,
             supervisor=wiring.supervisor,
         )
 

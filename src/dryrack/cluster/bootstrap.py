@@ -17,6 +17,7 @@ from dryrack.store import Key
 if TYPE_CHECKING:
     from dryrack.base.ports import Chance, Clock
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
     from dryrack.store import Store
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -98,11 +99,11 @@ class Bootstrap:
         if new != stored.object:
             self._store.put(stored.key, copy.deepcopy(new), expected=None)
 
-    def roles(self) -> None:
+    def roles(self, release: Release) -> None:
         """Create the roles that a server with RBAC needs."""
         from dryrack.apiserver import default_roles
 
-        for role in default_roles():
+        for role in default_roles(release):
             self.ensure(f"{role['kind'].lower()}s.rbac.authorization.k8s.io", role)
 
     def ensure(self, resource: str, obj: Raw) -> None:

@@ -29,6 +29,7 @@ from dryrack.apiserver import (
     Rbac,
     Registry,
     Tokens,
+    VersionPage,
     access_review_handlers,
     authorizer,
     builtin_resources,
@@ -36,7 +37,6 @@ from dryrack.apiserver import (
     pod_handlers,
     strategy_of,
     token_review_handlers,
-    version_page,
     workload_handlers,
 )
 from dryrack.apiserver.runtime_config import RuntimeConfig
@@ -59,12 +59,12 @@ from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 from dryrack.kinds.paths import get
-from dryrack.kinds.registry import BUILTINS
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE, FeatureSet, Release
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.apiserver import (
         Admission,
@@ -100,7 +100,9 @@ class ControlPlaneOptions:
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     release: Release = DEFAULT_RELEASE
-    """The release whose expressions the API server accepts."""
+    """The release of Kubernetes that the API server behaves as."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that are not at the default of the release."""
     signing_key: SigningKey = field(default_factory=EllipticKey.fresh)
     journal: SqliteJournal | None = None
     recorder: Journal | None = None
@@ -155,6 +157,7 @@ class ControlPlane:
             options.authority,
             metrics=self.metrics,
             sandboxes=self.sandboxes,
+            release=options.release,
         )
 
 
@@ -174,15 +177,17 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         **pod_handlers(sandboxes, options.clock),
         **workload_handlers(),
     }
-    kinds = tuple(
-        zip(
-            BUILTINS,
-            builtin_resources(partial(strategy_of, release=options.release), handlers),
-            strict=True,
-        )
-    )
-    served = [resource for kind, resource in kinds if options.runtime_config.serves(kind)]
-    unserved = [resource for kind, resource in kinds if not options.runtime_config.serves(kind)]
+    features = FeatureSet(options.release, options.feature_gates)
+    served: list[Resource] = []
+    unserved: list[Resource] = []
+    for kind, resource in zip(
+        builtin_kinds(options.release),
+        builtin_resources(features, strategy_of, handlers),
+        strict=True,
+    ):
+        is_enabled = not kind.gate or features.is_on(kind.gate)
+        is_served = is_enabled and options.runtime_config.serves(kind)
+        (served if is_served else unserved).append(resource)
     registry = Registry((*served, *metrics_resources()), unserved=unserved)
     custom = CustomKinds()
     metrics = Metrics()
@@ -191,7 +196,7 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
         registry,
         clock=options.clock,
         chance=options.chance,
-        extensions=_extensions(registry, store, authorization, custom, metrics, options.chance),
+        extensions=_extensions(registry, store, authorization, custom, metrics, options),
     )
     custom.attach(server)
     expiry = EventExpiry(store, options.clock, options.event_seconds)
@@ -200,7 +205,7 @@ def build_control_plane(options: ControlPlaneOptions) -> ControlPlane:
     if options.authority:
         bootstrap.authentication(options.authority)
     if options.authorization is AuthorizationMode.RBAC:
-        bootstrap.roles()
+        bootstrap.roles(options.release)
     return ControlPlane(options, store, server, tokens, authorization, metrics, expiry, sandboxes)
 
 
@@ -219,15 +224,18 @@ def _extensions(
     authorization: Authorization,
     custom: CustomKinds,
     engines: Metrics,
-    chance: Chance,
+    options: ControlPlaneOptions,
 ) -> ExtensionPoints:
+    release = options.release
     metrics = MetricsPage(
-        lambda: {resource: store.count(resource) for resource in store.resources()}, engines
+        lambda: {resource: store.count(resource) for resource in store.resources()},
+        engines,
+        release,
     )
     field_management = _LazyFieldManagement(registry)
     policies = AdmissionPolicies(registry, store, authorization)
     shapes = late(_shapes)
-    webhooks = AdmissionWebhooks(registry, store, authorization, shapes, chance)
+    webhooks = AdmissionWebhooks(registry, store, authorization, shapes, options.chance)
     mutating = MutatingPolicies(registry, store, authorization, shapes, field_management.source)
     return ExtensionPoints(
         shapes=shapes,
@@ -238,9 +246,9 @@ def _extensions(
             HealthPages(),
             PathGuard(authorization),
             DiscoveryPages(registry),
-            _OpenApi(registry),
-            version_page,
+            _OpenApi(registry, release),
             metrics,
+            VersionPage(release),
             IndexPage(registry),
             NoSuchPage(registry),
         ),
@@ -323,12 +331,13 @@ class _OpenApi:
     """The OpenAPI pages, loaded with the first request for one."""
 
     registry: Registry
+    release: Release
 
     @cached_property
     def _pages(self) -> OpenApiPages:
         from dryrack.apiserver import OpenApiPages
 
-        return OpenApiPages(self.registry)
+        return OpenApiPages(self.registry, self.release)
 
     async def __call__(self, request: Request) -> Response | None:
         return await self._pages(request) if request.path.startswith("/openapi") else None

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError, InternalError
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
@@ -50,6 +51,8 @@ class Wiring:
     """Where engines count what they do."""
     sandboxes: Sandboxes | None = None
     """Runs the containers of virtual nodes."""
+    release: Release = DEFAULT_RELEASE
+    """The release of Kubernetes that controllers and virtual nodes behave as."""
     supervisor: Supervisor | None = None
     """Restarts components that fail; None: the first failure is raised."""
 

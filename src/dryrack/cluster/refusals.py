@@ -88,7 +88,7 @@ def _siblings(resource: Resource, path: Path) -> Sequence[str]:
     if resource.schema is not None:
         schema = schemas.custom(dict(resource.schema))
     else:
-        found = schemas.schema_of(resource.group, resource.version, resource.kind)
+        found = schemas.schema_of(resource.group, resource.version, resource.kind, resource.release)
         if found is None:
             return ()
         schema = found

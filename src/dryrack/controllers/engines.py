@@ -45,6 +45,7 @@ from dryrack.controllers.serviceaccounts import ServiceAccountController
 from dryrack.controllers.statefulsets import StatefulSetController
 from dryrack.controllers.volumes import ClaimBinding, EphemeralClaims, VolumeRelease
 from dryrack.controllers.writes import EngineContext
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from dryrack.controllers.provisioning import ProvisionerSettings
@@ -136,6 +137,7 @@ async def run(
     drivers: Drivers | None = None,
     sandboxes: Sandboxes | None = None,
     node_lease_seconds: int = 0,
+    release: Release = DEFAULT_RELEASE,
     supervisor: Supervisor | None = None,
 ) -> None:
     """
@@ -144,8 +146,8 @@ async def run(
     `authority` has the certificates with which pods verify the API server, in PEM; they are
     published in each namespace. The caller runs `informers`; without them the controllers run their
     own. `drivers` prepare the devices of virtual nodes, whose leases last for `node_lease_seconds`
-    (0: as for a kubelet). `supervisor` restarts a controller that fails; without it the failure is
-    raised.
+    (0: as for a kubelet). The controllers and nodes behave as those of `release`. `supervisor`
+    restarts a controller that fails; without it the failure is raised.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
     context = EngineContext(
@@ -158,6 +160,7 @@ async def run(
         drivers=drivers,
         sandboxes=sandboxes,
         node_lease_seconds=node_lease_seconds,
+        release=release,
     )
     parts = [(engine.component(part), part) for engine in engines for part in engine.parts]
     runs: list[Coroutine[object, object, None]]

@@ -24,6 +24,7 @@ from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from dryrack.controllers.containers.sandboxes import Sandboxes
@@ -164,6 +165,8 @@ class EngineContext:
     """Runs the containers of virtual nodes; the API server reads their output."""
     node_lease_seconds: int = 0
     """The duration of leases of virtual nodes; 0: as for a kubelet."""
+    release: Release = DEFAULT_RELEASE
+    """The release of Kubernetes that controllers and virtual nodes behave as."""
 
 
 Revisions = dict[tuple[Endpoint, Name], str]

@@ -38,7 +38,11 @@ def run_recorded(loaded: LoadedScenario, how: EmbeddedRun) -> tuple[Outcome, Liv
     clock = VirtualClock(records[-1][1]) if records else VirtualClock()
     # The scenario may use any API version.
     plane = build_control_plane(
-        ControlPlaneOptions(clock=clock, runtime_config=parse("api/all=true"))
+        ControlPlaneOptions(
+            clock=clock,
+            runtime_config=parse("api/all=true"),
+            feature_gates={"AllAlpha": True, "AllBeta": True},
+        )
     )
     writes = [_repeat_write(plane.store, record, time) for record, time in records]
 

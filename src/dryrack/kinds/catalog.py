@@ -17,6 +17,7 @@ from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.documents import Document, Problem
 from dryrack.kinds.meta import KubernetesObject, kind_of
 from dryrack.kinds.migrations import KINDS_GONE, convert_command
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 _CORE = (core.Node, core.Pod, core.Namespace, core.ConfigMap)
 _RESOURCE = (
@@ -51,7 +52,11 @@ _MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
 }
 # The versions of device kinds that the reference release serves by default.
-CURRENT = {each.kind: each.api_version for each in registry.KINDS if each.group == GROUP}
+CURRENT = {
+    each.kind: each.api_version
+    for each in registry.KINDS
+    if each.group == GROUP and each.since <= DEFAULT_RELEASE <= each.until
+}
 KINDS = tuple(dict.fromkeys(kind for _, kind in _MODELS))
 
 

@@ -18,12 +18,10 @@ from dryrack.kinds.shape import Path, described
 _UNSERVED = {
     "authentication.k8s.io": ("TokenRequest",),
     "autoscaling": ("Scale",),
-    "certificates.k8s.io": ("ClusterTrustBundle", "PodCertificateRequest"),
     "coordination.k8s.io": ("LeaseCandidate",),
     "internal.apiserver.k8s.io": ("StorageVersion",),
     "policy": ("Eviction",),
     "resource.k8s.io": ("ResourcePoolStatusRequest",),
-    "storagemigration.k8s.io": ("StorageVersionMigration",),
 }
 _GROUPS = (*dict.fromkeys((*(kind.group for kind in registry.KINDS), *_UNSERVED)),)
 # By group: what the reference release serves and the catalog does not model.

@@ -3,13 +3,17 @@ The built-in kinds: one row for each kind, with its names, scope, versions, part
 
 Everything that depends on a kind by name is derived from these rows: discovery, endpoints of
 clients, and which kinds a file may contain. Defaults, validation and columns are code and live
-elsewhere. The rows of a group are in the order of discovery.
+elsewhere. The rows of a group are in the order of discovery. A row holds for the releases from
+`since` to `until`; a kind that changes with a release has a row for each form.
 """
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import Enum
+from functools import cache
+
+from dryrack.kinds.releases import NEWEST, OLDEST, Release
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
@@ -57,7 +61,7 @@ class Kind:
     parts: tuple[Part, ...] = ()
     depth: Depth = Depth.FULL
     storage_version: str = ""
-    """The version in which objects are stored: that of the row; filled in by `BUILTINS`."""
+    """The version in which objects are stored; `builtin_kinds` sets that of the row if empty."""
     stored_in: str = ""
     """The `plural.group` that stores the objects, if it is another kind's."""
     hashed_as: str = ""
@@ -70,6 +74,10 @@ class Kind:
     """The path of the template of the pods that the object creates."""
     lacks_controller: bool = False
     """Whether Kubernetes or an add-on acts on the kind, and dryrack does not."""
+    gate: str = ""
+    """The feature gate without which the server does not serve the kind in any version."""
+    since: Release = OLDEST
+    until: Release = NEWEST
 
     @property
     def api_version(self) -> str:
@@ -302,6 +310,21 @@ KINDS: tuple[Kind, ...] = (
             hashed_as="resource.k8s.io/v1alpha3",
             deletion_shows_object=True,
             kept_by_status=_METADATA_AND_SPEC,
+            until=Release.V1_36,
+        ),
+        *(
+            Kind(
+                "DeviceTaintRule",
+                version=version,
+                older_versions=older,
+                storage_version="v1beta2",
+                namespaced=False,
+                parts=_STATUS_WITHOUT_TABLE,
+                deletion_shows_object=version != "v1",
+                kept_by_status=_METADATA_AND_SPEC,
+                since=Release.V1_37,
+            )
+            for version, older in (("v1", ()), ("v1beta2", ("v1alpha3",)))
         ),
     ),
     *_group(
@@ -328,8 +351,33 @@ KINDS: tuple[Kind, ...] = (
             version="v1alpha2",
             parts=_STATUS_WITHOUT_TABLE,
             kept_by_status=_METADATA_AND_SPEC,
+            until=Release.V1_36,
         ),
-        Kind("Workload", version="v1alpha2"),
+        Kind("Workload", version="v1alpha2", until=Release.V1_36),
+        Kind(
+            "PodGroup",
+            version="v1beta1",
+            older_versions=("v1alpha3",),
+            parts=_STATUS_WITHOUT_TABLE,
+            kept_by_status=_METADATA_AND_SPEC,
+            gate="GenericWorkload",
+            since=Release.V1_37,
+        ),
+        Kind(
+            "Workload",
+            version="v1beta1",
+            older_versions=("v1alpha3",),
+            gate="GenericWorkload",
+            since=Release.V1_37,
+        ),
+        Kind(
+            "CompositePodGroup",
+            version="v1alpha3",
+            parts=_STATUS_WITHOUT_TABLE,
+            kept_by_status=_METADATA_AND_SPEC,
+            gate="CompositePodGroup",
+            since=Release.V1_37,
+        ),
     ),
     *_group("coordination.k8s.io", Kind("Lease")),
     *_group(
@@ -371,6 +419,14 @@ KINDS: tuple[Kind, ...] = (
             parts=(Part("approval"), *_STATUS),
             depth=_STORED,
             lacks_controller=True,
+        ),
+        Kind("ClusterTrustBundle", namespaced=False, depth=_STORED, since=Release.V1_37),
+        Kind(
+            "PodCertificateRequest",
+            parts=_STATUS,
+            depth=_STORED,
+            lacks_controller=True,
+            since=Release.V1_37,
         ),
     ),
     *_group("discovery.k8s.io", Kind("EndpointSlice", depth=_SIMULATED)),
@@ -423,11 +479,26 @@ KINDS: tuple[Kind, ...] = (
             ),
         ),
     ),
+    *_group(
+        "storagemigration.k8s.io",
+        Kind(
+            "StorageVersionMigration",
+            namespaced=False,
+            parts=_STATUS,
+            depth=_STORED,
+            lacks_controller=True,
+            since=Release.V1_37,
+        ),
+    ),
 )
 
-# Every kind in every version that the server recognises.
-BUILTINS: tuple[Kind, ...] = tuple(
-    replace(kind, version=version, storage_version=kind.version)
-    for kind in KINDS
-    for version in (kind.version, *kind.older_versions)
-)
+
+@cache
+def builtin_kinds(release: Release) -> tuple[Kind, ...]:
+    """Return every kind in every version that a server of the release recognises."""
+    return tuple(
+        replace(kind, version=version, storage_version=kind.storage_version or kind.version)
+        for kind in KINDS
+        if kind.since <= release <= kind.until
+        for version in (kind.version, *kind.older_versions)
+    )

@@ -25,7 +25,8 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE, gates_with_needs
 from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal
@@ -33,7 +34,7 @@ from dryrack.scenario.runner import Setting, SilentObserver, run
 from dryrack.scenario.world import planned_log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
@@ -108,6 +109,8 @@ class EmbeddedRun:
     """None: the defaults of kube-scheduler."""
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     """The API versions that are served."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that are not at the default of the release."""
 
 
 def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
@@ -136,7 +139,8 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         *(each for step in loaded.scenario.steps for each in step.fail),
     ]
     crash = any(each.startswith("engine ") for each in words)
-    how = replace(how, engines_crash=crash, runtime_config=_runtime_config_of(loaded))
+    versions, gates = _needs_of(loaded)
+    how = replace(how, engines_crash=crash, runtime_config=versions, feature_gates=gates)
     if isinstance(clock, VirtualClock):
         limit = int(seconds_in(loaded.scenario.limit) or 0) + _LIMIT_SECONDS_MARGIN
         # A fleet that renews its leases every ten seconds, and a publisher that lists it every
@@ -155,13 +159,15 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         return await run(loaded, world, setting)
 
 
-def _runtime_config_of(loaded: LoadedScenario) -> RuntimeConfig:
-    """Return a configuration that serves the API versions of the scenario's objects."""
+def _needs_of(loaded: LoadedScenario) -> tuple[RuntimeConfig, Mapping[str, bool]]:
+    """Return a configuration and the gates with which a server serves the scenario's objects."""
     scenario = loaded.scenario
     entries = (*scenario.objects, *(each for step in scenario.steps for each in step.apply))
     used = {(each["apiVersion"], each["kind"]) for each in loaded.objects_of(entries)}
-    versions = {(f"{each.group}/{each.version}", each.kind) for each in BUILTINS if each.group}
-    return RuntimeConfig({version: True for version, _ in sorted(used & versions)})
+    kinds = [each for each in builtin_kinds(DEFAULT_RELEASE) if each.group]
+    needed = [each for each in kinds if (each.api_version, each.kind) in used]
+    gates = gates_with_needs((each.gate for each in needed if each.gate), DEFAULT_RELEASE)
+    return RuntimeConfig({each.api_version: True for each in needed}), gates
 
 
 @asynccontextmanager
@@ -182,6 +188,7 @@ async def embedded_world(
         recorder=journal,
         drivers=drivers,
         runtime_config=how.runtime_config,
+        feature_gates=how.feature_gates,
     )
     engines = EngineOptions(
         catalogue=hardware.catalogue,

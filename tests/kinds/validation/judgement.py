@@ -24,7 +24,8 @@ from dryrack.kinds import core
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.validation import Reason
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.parts import ExpressionChecker
 
-_KINDS = {(kind.kind, kind.api_version): kind for kind in BUILTINS}
+_KINDS = {(kind.kind, kind.api_version): kind for kind in builtin_kinds(DEFAULT_RELEASE)}
 
 
 class Cause(msgspec.Struct, frozen=True, order=True):

@@ -24,7 +24,9 @@ class GoShapes:
     def conform(self, resource: Resource, obj: Raw) -> Conformed:
         raw = resource.schema
         if raw is None:
-            schema = schemas.schema_of(resource.group, resource.version, resource.kind)
+            schema = schemas.schema_of(
+                resource.group, resource.version, resource.kind, resource.release
+            )
             return Conformed(obj) if schema is None else conform(schema, obj)
         place = f"{resource.plural}.{resource.api_version}"
         read_from, schema = self._custom.get(place, (None, None))

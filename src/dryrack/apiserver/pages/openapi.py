@@ -25,6 +25,7 @@ from dryrack.apiserver.pages.openapi_schemas import (
 from dryrack.apiserver.pages.openapi_words import add_descriptions
 from dryrack.apiserver.protobuf import documents
 from dryrack.client.transport import Response
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.schemas import raw_definitions
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from dryrack.client.transport import Request
     from dryrack.kinds.raw import Raw
 
-_INFO = {"title": "Kubernetes", "version": "1.36"}
 _BEARER = {
     "BearerToken": {
         "description": "Bearer Token authentication",
@@ -52,6 +52,7 @@ class OpenApiPages:
     """`/openapi/v3`, its documents, and `/openapi/v2`; made when first asked for."""
 
     registry: Registry
+    release: Release = DEFAULT_RELEASE
     _generation: int = -1
     _documents: dict[str, bytes] = field(default_factory=dict)
 
@@ -66,7 +67,7 @@ class OpenApiPages:
             form = _form_of_version_2(request)
             if form is None:
                 return Response(406, (("vary", "Accept"),), b"")
-            body = self._get_or_build("v2", lambda: _version_2(self.registry.all()))
+            body = self._get_or_build("v2", lambda: _version_2(self.registry.all(), self.release))
             return _with_etag(
                 body if form == _JSON else self._as_protobuf(body), request, form=form
             )
@@ -98,7 +99,7 @@ class OpenApiPages:
 
     def _document(self, address: str) -> bytes:
         found = [each for each in self.registry.all() if _address(each) == address]
-        return self._get_or_build(address, lambda: _version_3(found))
+        return self._get_or_build(address, lambda: _version_3(found, self.release))
 
     def _as_protobuf(self, document: bytes) -> bytes:
         if "v2 as protobuf" not in self._documents:
@@ -110,16 +111,17 @@ def _address(resource: Resource) -> str:
     return f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
 
 
-def _definitions(resources: Iterable[Resource]) -> Raw:
+def _definitions(resources: Iterable[Resource], release: Release) -> Raw:
     """The schemas of these resources and of all that they refer to, by name."""
     own: Raw = {}
+    built_in = raw_definitions(release)
     wanted = list(openapi_paths.SHARED)
     for each in resources:
         if each.schema is None:
-            wanted += [name for name in _names(each) if name in raw_definitions()]
+            wanted += [name for name in _names(each) if name in built_in]
         else:
             own |= custom_definitions(each)
-    known = {**raw_definitions(), **own}
+    known = {**built_in, **own}
     return {
         name: add_descriptions(name, known[name])
         for name in sorted(closure([*own, *wanted], known))
@@ -134,31 +136,35 @@ def _names(resource: Resource) -> list[str]:
             group = part.group or resource.group
             version = part.version or resource.version
             kinds.append((group, version, part.kind))
-    return [definition_name(*kind) for kind in kinds]
+    return [definition_name(*kind, resource.release) for kind in kinds]
 
 
-def _version_3(resources: list[Resource]) -> Raw:
-    definitions = _definitions(resources)
+def _info(release: Release) -> Raw:
+    return {"title": "Kubernetes", "version": release.value}
+
+
+def _version_3(resources: list[Resource], release: Release) -> Raw:
+    definitions = _definitions(resources, release)
     paths: Raw = {}
     for each in sorted(resources, key=lambda each: each.plural):
         paths |= openapi_paths.paths(each, definitions)
     return {
         "openapi": "3.0.0",
-        "info": _INFO,
+        "info": _info(release),
         "paths": paths,
         "components": {"schemas": definitions, "securitySchemes": _BEARER},
     }
 
 
-def _version_2(resources: Iterable[Resource]) -> Raw:
+def _version_2(resources: Iterable[Resource], release: Release) -> Raw:
     found = list(resources)
-    definitions = _definitions(found)
+    definitions = _definitions(found, release)
     paths: Raw = {}
     for each in sorted(found, key=lambda each: (_address(each), each.plural)):
         paths |= openapi_paths.paths_of_version_2(each, definitions)
     return {
         "swagger": "2.0",
-        "info": _INFO,
+        "info": _info(release),
         "paths": paths,
         "definitions": {name: as_version_2(schema) for name, schema in definitions.items()},
         "securityDefinitions": _BEARER,

@@ -197,9 +197,11 @@ def _operation(
     scope = "Namespaced" if resource.namespaced and "ForAll" not in name else ""
     group = (resource.group.partition(".")[0] or "core").replace("-", "")
     spoken = f"{group.title()}{resource.version.title()}{scope}{name}"
-    body = definition_name(*kind)
+    body = definition_name(*kind, resource.release)
     answers = {
-        "list": definition_name(resource.group, resource.version, resource.listed_as),
+        "list": definition_name(
+            resource.group, resource.version, resource.listed_as, resource.release
+        ),
         "delete": _STATUS,
         "deletecollection": _STATUS,
     }

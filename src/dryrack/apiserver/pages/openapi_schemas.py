@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.registry import Resource
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
 
 PREFIX = "#/components/schemas/"
 _V2_PREFIX = "#/definitions/"
@@ -19,9 +20,9 @@ LIST_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"
 _LOGIC = ("oneOf", "anyOf", "allOf", "not", "nullable", "default")
 
 
-def definition_name(group: str, version: str, kind: str) -> str:
-    """The name of a kind's schema in the documents."""
-    known = names_by_kind().get((group, version, kind))
+def definition_name(group: str, version: str, kind: str, release: Release) -> str:
+    """The name of a kind's schema in the documents of a release."""
+    known = names_by_kind(release).get((group, version, kind))
     return known or custom_name(group, version, kind)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from dryrack.apiserver.answer.status import page_not_found
 from dryrack.base import metrics
 from dryrack.client.transport import Response
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,23 +25,6 @@ if TYPE_CHECKING:
 
 TEXT = "text/plain; charset=utf-8"
 _HEALTH = ("healthz", "livez", "readyz")
-
-# The release whose API this server serves. The part after the plus names dryrack.
-VERSION: Mapping[str, str] = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.4+dryrack",
-    "gitCommit": "",
-    "gitTreeState": "",
-    "buildDate": "1970-01-01T00:00:00Z",
-    "goVersion": "",
-    "compiler": "",
-    "platform": "",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +80,36 @@ def _line(name: str, *, is_excluded: bool, passes: bool) -> str:
     return f"[+]{name} ok" if passes else f"[-]{name} failed: reason withheld"
 
 
-async def version_page(request: Request) -> Response | None:
+def version_info(release: Release) -> Mapping[str, str]:
+    """Return the version of a server of the release, as `kubectl version` reads it."""
+    major, _, minor = release.value.partition(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(release.minor - 1),
+        "gitVersion": release.git_version,
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "",
+        "platform": "",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPage:
     """`/version`: which release of Kubernetes a client may expect."""
-    if request.path.strip("/") != "version" or request.method not in ("GET", "HEAD"):
-        return None
-    return _json(msgspec.json.format(msgspec.json.encode(VERSION)))
+
+    release: Release = DEFAULT_RELEASE
+
+    async def __call__(self, request: Request) -> Response | None:
+        if request.path.strip("/") != "version" or request.method not in ("GET", "HEAD"):
+            return None
+        return _json(msgspec.json.format(msgspec.json.encode(version_info(self.release))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,7 @@ class MetricsPage:
 
     counts: Callable[[], Mapping[str, int]]
     engines: metrics.Registry
+    release: Release = DEFAULT_RELEASE
 
     async def __call__(self, request: Request) -> Response | None:
         if request.path.strip("/") != "metrics" or request.method not in ("GET", "HEAD"):
@@ -120,7 +130,8 @@ class MetricsPage:
         numbers = metrics.Registry()
         version = ("git_version", "major", "minor")
         build = numbers.gauge("kubernetes_build_info", "The release whose API is served.", version)
-        build.of(*(VERSION[key] for key in ("gitVersion", "major", "minor"))).set(1)
+        info = version_info(self.release)
+        build.of(*(info[key] for key in ("gitVersion", "major", "minor"))).set(1)
         stored = numbers.gauge(
             "apiserver_storage_objects", "Number of stored objects by resource.", ("resource",)
         )

@@ -10,19 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import late
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.releases import FeatureSet
 
 if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Strategy
     from dryrack.kinds.registry import Kind
 
 
-def strategy_of(kind: Kind, release: Release = DEFAULT_RELEASE) -> Strategy:
+def strategy_of(kind: Kind, features: FeatureSet | None = None) -> Strategy:
     """Return the strategy of a built-in kind, which is loaded when it is first used."""
-    return late(lambda: _load_strategy(kind, release))
+    followed = features or FeatureSet()
+    return late(lambda: _load_strategy(kind, followed))
 
 
-def _load_strategy(kind: Kind, release: Release) -> Strategy:
+def _load_strategy(kind: Kind, features: FeatureSet) -> Strategy:
     from dryrack.apiserver.strategies.catalog import strategy_of as made
 
-    return made(kind, release)
+    return made(kind, features)

@@ -46,7 +46,6 @@ from dryrack.apiserver.strategies.workloads.strategy import (
 )
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.convert import GROUP
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.rules.accounts import RBAC
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.kind_rules import KindRules
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.registry import Kind
+    from dryrack.kinds.releases import FeatureSet, Release
 
 
 def _policy() -> Strategy:
@@ -173,13 +173,13 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
 }
 
 
-def strategy_of(kind: Kind, release: Release = DEFAULT_RELEASE) -> Strategy:
+def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy
         from dryrack.cel.admission import SelectorChecker
 
-        return DeviceStrategy(kind, SelectorChecker(release))
+        return DeviceStrategy(kind, SelectorChecker(features.release))
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
@@ -188,13 +188,14 @@ def strategy_of(kind: Kind, release: Release = DEFAULT_RELEASE) -> Strategy:
         if found is None
         else found()
     )
-    made.empty_status = lambda: empty_status(kind)
+    made.empty_status = lambda: empty_status(kind, features.release)
     if kind.lacks_controller:
         made.notice = f"no controller of dryrack acts on {kind.plural}; the object is only stored"
     return made
 
 
-def empty_status(kind: Kind) -> Raw | None:
+def empty_status(kind: Kind, release: Release) -> Raw | None:
     """Return the status that the real server gives to a new object."""
-    found: Raw | None = skeleton(schema_of(kind.group, kind.version, kind.kind)).get("status")
+    schema = schema_of(kind.group, kind.version, kind.kind, release)
+    found: Raw | None = skeleton(schema).get("status")
     return found

@@ -1,5 +1,5 @@
 """
-The kinds of resource.k8s.io: stored as v1, read and written in every version that is served.
+The kinds of resource.k8s.io: stored in one version, read and written in every served version.
 
 Fields of disabled feature gates are dropped before validation, as in the real server. A new rule
 for a kind belongs into `kinds.validation`.
@@ -54,23 +54,22 @@ class DeviceStrategy(Strategy):
         if kind.kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
             self.field_refusal = "field label not supported for {gvk}: {label}"
-        # Taint rules are too new for v1; they are stored as they come.
-        self._is_in_v1 = kind.kind != "DeviceTaintRule"
-        self.updates_unconditionally = self._is_in_v1
+        self._is_rule = kind.kind == "DeviceTaintRule"
+        self._stored_version = f"{kind.group}/{kind.storage_version}"
+        # Rules were too new for v1 for a while; only their v1 asks for a resourceVersion.
+        self.updates_unconditionally = not (self._is_rule and kind.version == "v1")
 
     def default(self, obj: Raw, write: Write) -> Raw:
         return with_defaults(obj, now=write.now)
 
     def to_storage(self, obj: Raw) -> Raw:
-        stored = to_v1(obj) if self._is_in_v1 else obj
+        stored = _in_version(obj, self._stored_version)
         for path in _DEVICES.get(stored["kind"], ()):
             stored = update_at(stored, path, lambda devices: null_if_empty(devices, "requests"))
         return stored
 
     def from_storage(self, obj: Raw) -> Raw:
-        if not self._is_in_v1 or self._kind.api_version == V1:
-            return obj
-        return from_v1(obj, self._kind.api_version)
+        return _in_version(obj, self._kind.api_version)
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
         if self.has_status:
@@ -96,6 +95,8 @@ class DeviceStrategy(Strategy):
         new = self._drop_disabled(keep_status(obj, old) if self.has_status else obj, old)
         if self.namespaced:
             return new
+        if self._is_rule:
+            new = _with_time_of_effect(new, old, write.now)
         generation = old["metadata"].get("generation", 0)
         if new.get("spec") != old.get("spec"):
             generation += 1
@@ -127,6 +128,22 @@ class DeviceStrategy(Strategy):
     def _drop_disabled(self, obj: Raw, old: Raw | None) -> Raw:
         dropped = drop_disabled(to_v1(obj), None if old is None else to_v1(old))
         return self.from_storage(dropped.document) if dropped.fields else obj
+
+
+def _in_version(obj: Raw, api_version: str) -> Raw:
+    if obj["apiVersion"] == api_version:
+        return obj
+    current = to_v1(obj)
+    return current if api_version == V1 else from_v1(current, api_version)
+
+
+def _with_time_of_effect(rule: Raw, old: Raw, now: str) -> Raw:
+    """Return the rule with a new timeAdded if its effect changes and the client sets no time."""
+    taint, before = get(rule, "spec.taint", {}), get(old, "spec.taint", {})
+    is_changed = taint.get("effect") != before.get("effect")
+    if not is_changed or taint.get("timeAdded") != before.get("timeAdded"):
+        return rule
+    return update_at(rule, "spec.taint", lambda taint: {**taint, "timeAdded": now})
 
 
 def _consumed_capacity_problems(claim: Raw, old: Raw) -> Iterator[FieldProblem]:

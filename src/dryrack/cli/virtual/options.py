@@ -98,13 +98,13 @@ class UpOptions:
         bool, _place_option("--no-dashboard", help="Do not serve the dashboard.")
     ] = False
     release: Annotated[
-        str, _behaviour_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
+        str, _behaviour_option(help="Kubernetes release of the cluster: 1.36 or 1.37.")
     ] = DEFAULT_RELEASE.value
     feature_gates: Annotated[
         tuple[str, ...],
         _behaviour_option(
             metavar="GATE=true,...",
-            help="Feature gates of the allocator. Default: as in the release.",
+            help="Feature gates of Kubernetes. Default: as in the release.",
         ),
     ] = ()
     runtime_config: Annotated[

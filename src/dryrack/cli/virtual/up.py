@@ -32,16 +32,17 @@ from dryrack.cluster.process import (
     state_of,
 )
 from dryrack.kinds.paths import get
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, GateError, parse_gates, resolve_gates
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from dryrack.cli.virtual.options import UpOptions
     from dryrack.cluster import MakeAllocator
     from dryrack.cluster.process.launching import Dashboard
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
+    from dryrack.kinds.releases import Release
     from dryrack.kubeletplugin import DeviceKind
 
 
@@ -99,13 +100,15 @@ def _launch_of(options: UpOptions) -> Launch:
     dashboard: Dashboard | None = None
     data_directory = data_directory_of(options.data_dir) if options.data_dir else None
     devices = _devices(options, node_devices)
-    allocator = _allocator(options)
+    release = parse_release(options.release)
+    gates = _gates(options, release)
+    allocator = _allocator(release, gates)
     if options.scheduler_config:
         from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
         scheduling = settings_of_plane(read_config(options.scheduler_config))
     try:
-        versions = runtime_config.parse(join_lists(options.runtime_config))
+        versions = runtime_config.parse(join_lists(options.runtime_config), release)
     except runtime_config.RuntimeConfigError as error:
         message = str(error).removeprefix("runtime config: ")
         raise UsageError(f"--runtime-config: {message}") from None
@@ -132,7 +135,8 @@ def _launch_of(options: UpOptions) -> Launch:
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
         omits_device_classes=options.no_device_classes,
-        release=parse_release(options.release),
+        release=release,
+        feature_gates=gates,
         allocator=allocator,
         scheduling=scheduling,
         runtime_config=versions,
@@ -214,14 +218,22 @@ def _devices(options: UpOptions, node_devices: Sequence[Document]) -> tuple[Devi
     return kinds
 
 
-def _allocator(options: UpOptions) -> MakeAllocator | None:
-    if options.release == DEFAULT_RELEASE.value and not options.feature_gates:
-        return None
-    from dryrack.allocation import LiveAllocator
-    from dryrack.cli.allocate import Settings
+def _gates(options: UpOptions, release: Release) -> Mapping[str, bool]:
+    """Return the feature gates of the options; refuse those that kube-apiserver refuses."""
+    try:
+        gates = parse_gates(join_lists(options.feature_gates))
+        resolve_gates(gates, release)
+    except GateError as error:
+        raise UsageError(f"--feature-gates: {error}") from None
+    return gates
 
-    settings = Settings.of(options.release, join_lists(options.feature_gates))
-    return partial(LiveAllocator, features=settings.features, release=settings.release)
+
+def _allocator(release: Release, gates: Mapping[str, bool]) -> MakeAllocator | None:
+    if release is DEFAULT_RELEASE and not gates:
+        return None
+    from dryrack.allocation import Features, LiveAllocator
+
+    return partial(LiveAllocator, features=Features.from_gates(gates, release), release=release)
 
 
 def _objects(config: Sequence[str]) -> tuple[Sequence[Document], Sequence[Document]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -77,6 +77,8 @@ class Launch:
     omits_device_classes: bool = False
     """True if the DeviceClasses of the catalog and of `devices` are left to charts."""
     release: Release = DEFAULT_RELEASE
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that are not at the default of the release."""
     allocator: MakeAllocator | None = None
     """Allocates devices; None: the allocator of the reference release."""
     scheduling: SchedulerSettings | None = None

@@ -96,6 +96,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
                 authorization=launch.authorization,
                 runtime_config=launch.runtime_config,
                 release=launch.release,
+                feature_gates=launch.feature_gates,
                 signing_key=EllipticKey(lambda: certificates.load_key(keys.accounts)),
                 journal=journal,
                 authority=keys.authority.certificate.read_text(),

@@ -35,6 +35,7 @@ from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of, node_annotation
 from dryrack.kinds.expansion.virtual_nodes import sizes
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 _logger = logging.getLogger(__name__)
 
@@ -45,7 +46,6 @@ LEASE_SECONDS = 40
 RENEW_SECONDS_MIN = 10.0
 RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
-VERSION = "v1.36.4"
 # The features that a kubelet must declare before a real server resizes pods or init containers.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
 _HEALTHY = (
@@ -73,9 +73,10 @@ def plan(
     renew_seconds: float,
     lease_seconds: int = LEASE_SECONDS,
     faults: NodeFaults = NO_FAULTS,
+    release: Release = DEFAULT_RELEASE,
 ) -> Plan:
     """Return what a virtual node writes about itself now, and the time until the next write."""
-    writes = [*_labels(node), *_status(node, now, faults)]
+    writes = [*_labels(node), *_status(node, now, faults, release)]
     renewed = get(lease, "spec.renewTime")
     due = (seconds_of(renewed) if renewed else 0.0) + renew_seconds
     is_valid = lease is not None and (
@@ -114,7 +115,7 @@ def _labels(node: Raw) -> list[Write]:
     return [Patch(NODES, name_of(node), patch)]
 
 
-def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
+def _status(node: Raw, now: float, faults: NodeFaults, release: Release) -> list[Write]:
     status = status_of(node)
     capacity, allocatable = sizes(status)
     wanted = {
@@ -125,7 +126,7 @@ def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
             {"type": "InternalIP", "address": host_address(node)},
             {"type": "Hostname", "address": node["metadata"]["name"]},
         ],
-        "nodeInfo": _node_info(node),
+        "nodeInfo": _node_info(node, release),
         "declaredFeatures": status.get("declaredFeatures") or _FEATURES,
         "conditions": _conditions(node, now, faults),
     }
@@ -136,14 +137,14 @@ def _status(node: Raw, now: float, faults: NodeFaults) -> list[Write]:
     return [Patch(NODES, name_of(node), patch, "status")]
 
 
-def _node_info(node: Raw) -> Raw:
+def _node_info(node: Raw, release: Release) -> Raw:
     usual = {
         "architecture": "amd64",
         "bootID": uid_of(node),
         "containerRuntimeVersion": "dryrack://0",
         "kernelVersion": "none",
         "kubeProxyVersion": "",
-        "kubeletVersion": VERSION,
+        "kubeletVersion": release.git_version,
         "machineID": uid_of(node).replace("-", ""),
         "operatingSystem": "linux",
         "osImage": "dryrack virtual node",
@@ -193,6 +194,7 @@ class Heartbeat(Reconciler[str]):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "kubelet", workers=8)
+        self._release = context.release
         self._lease_seconds = context.node_lease_seconds or LEASE_SECONDS
         self._reported: dict[str, tuple[str, ...]] = {}
         """By node: the problems of fault annotations that have an event."""
@@ -225,6 +227,7 @@ class Heartbeat(Reconciler[str]):
             renew_seconds=renew,
             lease_seconds=self._lease_seconds,
             faults=faults,
+            release=self._release,
         )
         reports = self._reports(node, faults.problems)
         return replace(decided, writes=(*reports, *decided.writes)) if reports else decided

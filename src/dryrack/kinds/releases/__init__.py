@@ -13,13 +13,15 @@ from dryrack.kinds.releases.behaviours import (
 )
 from dryrack.kinds.releases.gates import (
     FIELD_GATES,
+    FeatureSet,
     Gate,
     GateError,
     gates_of,
+    gates_with_needs,
     parse_gates,
     resolve_gates,
 )
-from dryrack.kinds.releases.release import DEFAULT_RELEASE, NEWEST, Release
+from dryrack.kinds.releases.release import DEFAULT_RELEASE, NEWEST, OLDEST, Release
 
 __all__ = [
     "ALLOCATION",
@@ -27,12 +29,15 @@ __all__ = [
     "DEFAULT_RELEASE",
     "FIELD_GATES",
     "NEWEST",
+    "OLDEST",
     "AllocationBehaviour",
     "CelBehaviour",
+    "FeatureSet",
     "Gate",
     "GateError",
     "Release",
     "gates_of",
+    "gates_with_needs",
     "parse_gates",
     "resolve_gates",
 ]

@@ -9,13 +9,13 @@ Errors have the words of kube-scheduler, which refuses to start with such gates.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
-from dryrack.kinds.releases.release import Release
+from dryrack.kinds.releases.release import DEFAULT_RELEASE, Release
 
 _TABLE = """
 Gate                                         1.36       1.37       Needs
@@ -151,6 +151,35 @@ def resolve_gates(changes: Mapping[str, bool], release: Release) -> dict[str, bo
         if needs
     )
     return state
+
+
+def gates_with_needs(names: Iterable[str], release: Release) -> dict[str, bool]:
+    """Return the changes that switch on these gates and all gates that they depend on."""
+    known = gates_of(release)
+    changes: dict[str, bool] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in changes and not known[name].is_on:
+            changes[name] = True
+            waiting += known[name].needs
+    return dict(sorted(changes.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSet:
+    """A release, and the feature gates that are not at their default."""
+
+    release: Release = DEFAULT_RELEASE
+    changes: Mapping[str, bool] = field(default_factory=dict)
+    _state: dict[str, bool] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_state", resolve_gates(self.changes, self.release))
+
+    def is_on(self, gate: str) -> bool:
+        """Return whether a gate is on; a gate that the release does not have is off."""
+        return self._state.get(gate, False)
 
 
 def _raise_for(problems: Iterable[str]) -> None:

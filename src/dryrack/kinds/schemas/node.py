@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.schemas.structs import structs
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -25,9 +23,10 @@ _NAMED_PREFIX = "#/components/schemas/"
 
 @dataclass(eq=False, slots=True, repr=False)
 class Definitions:
-    """Definitions by name, with the schemas created so far."""
+    """Definitions and Go structs by name, with the schemas created so far."""
 
     raw: Mapping[str, Any]
+    structs: Mapping[str, Struct] = field(default_factory=dict)
     _nodes: dict[str, Schema] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Schema:
@@ -85,7 +84,7 @@ class Schema:
     @property
     def struct(self) -> Struct | None:
         """The Go struct of the object; None for a map or a custom object."""
-        return structs().get(self.name) if self.name else None
+        return self.definitions.structs.get(self.name) if self.name else None
 
     @property
     def property_names(self) -> tuple[str, ...]:

@@ -11,9 +11,12 @@ import gzip
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from dryrack.kinds.releases import Release
 
 # Types that are structs only in Go, with the JSON of an unset value.
 UNSET: dict[str, Any] = {
@@ -78,9 +81,10 @@ Struct = dict[str, GoField]
 
 
 @cache
-def structs() -> dict[str, Struct]:
+def structs(release: Release) -> dict[str, Struct]:
     """Return the fields of each definition, in the order in which Go writes them."""
-    data = resources.files("dryrack.kinds.schemas").joinpath("structs.json.gz").read_bytes()
+    name = f"structs-{release.value}.json.gz"
+    data = resources.files("dryrack.kinds.schemas").joinpath(name).read_bytes()
     raw: dict[str, list[list[str]]] = msgspec.json.decode(gzip.decompress(data))
     return {name: {each[0]: _field(*each) for each in fields} for name, fields in raw.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.kinds.registry import BUILTINS
+from dryrack.kinds.registry import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ def workload_handlers() -> Mapping[tuple[str, str], Mapping[str, Handler]]:
     found = {verb: _handler(verb) for verb in ("get", "update", "patch")}
     return {
         (kind.storage, part.name): found
-        for kind in BUILTINS
+        for kind in KINDS
         for part in kind.parts
         if part.name == "scale"
     }

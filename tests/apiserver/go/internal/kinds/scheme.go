@@ -23,7 +23,6 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,17 +32,17 @@ import (
 // Scheme has all of them.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
+	for _, add := range append(ofRelease, []func(*runtime.Scheme) error{
 		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
 		autoscalingv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme,
 		corev1.AddToScheme, eventsv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme,
 		resourcev1.AddToScheme, resourcev1beta1.AddToScheme, resourcev1beta2.AddToScheme,
-		schedulingv1.AddToScheme, schedulingv1alpha2.AddToScheme, apiextensionsv1.AddToScheme,
+		schedulingv1.AddToScheme, apiextensionsv1.AddToScheme,
 		autoscalingv2.AddToScheme, certificatesv1.AddToScheme, discoveryv1.AddToScheme,
 		networkingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme,
 		admissionregistrationv1.AddToScheme, apiregistrationv1.AddToScheme,
 		flowcontrolv1.AddToScheme,
-	} {
+	}...) {
 		if err := add(scheme); err != nil {
 			panic(err)
 		}
