@@ -13,13 +13,14 @@ from tests.dashboard.small_world import (
     claim,
     create,
     device,
+    node,
     pod,
     resource_slice,
     set_phase,
 )
 from tests.dashboard.visit import BEARER, Visit, visit
 
-from dryrack.client.endpoints import CLAIMS, PODS, SLICES
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -38,6 +39,7 @@ async def partitioned(page: Visit) -> None:
     del sets["spec"]["devices"]
     sets["metadata"]["name"] = "rack-3-counters"
     parts = [partition("whole", "80Gi"), partition("half-0", "40Gi"), partition("half-1", "40Gi")]
+    await create(page.client, NODES, node("rack-3"))
     await create(page.client, SLICES, sets, resource_slice("rack-3", parts, pool=pool))
     await allocate(page.client, "four", allocation("rack-3", "half-0"))
 
@@ -75,6 +77,7 @@ def test_shared_capacity_is_a_level() -> None:
     async def story(page: Visit) -> None:
         shared = device("nic-0", allowMultipleAllocations=True)
         shared["capacity"] = {"bandwidth": {"value": "100"}}
+        await create(page.client, NODES, node("rack-3"))
         await create(page.client, SLICES, resource_slice("rack-3", [shared]))
         given = allocation("rack-3", "nic-0")
         given["devices"]["results"][0] |= {

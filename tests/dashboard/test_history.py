@@ -88,7 +88,7 @@ def test_the_timeline_tells_what_happened() -> None:
                 ("pod", "team/waits", "bound to rack-2"),
                 ("devices", "Example 80GB", "allocated → prepared"),
             ],
-            [("devices", "Example 80GB", "none → free")],
+            [("devices", "Example 80GB", "none → no node")],
             [
                 ("node", "rack-1", "deleted"),
                 ("devices", "Example 80GB", "allocated → withdrawn"),
@@ -96,7 +96,7 @@ def test_the_timeline_tells_what_happened() -> None:
             ],
         ]
         assert moments[0]["states"] == {"free": 3, "allocated": 1}
-        assert moments[-1]["states"] == {"free": 1, "prepared": 2}
+        assert moments[-1]["states"] == {"prepared": 2, "no node": 1}
         later = await page.get("timeline?from=2027-01-15T08:00:02.000000Z")
         assert later["moments"] == moments[3:]
 

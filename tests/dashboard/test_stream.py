@@ -169,6 +169,32 @@ def test_a_cluster_that_cannot_be_followed_is_told() -> None:
     visit(story)
 
 
+def test_a_cordon_changes_the_free_devices_and_keeps_the_summary() -> None:
+    """A cordoned node has no free devices; a label alone sends no summary, so the last one holds."""
+
+    async def story(page: Visit) -> None:
+        fleet = await page.get("fleet")
+        async with page.streaming(f"?since={fleet['revision']}") as events:
+            labeled = {"metadata": {"annotations": {"note": "x"}}}
+            await page.client.patch(NODES, "rack-2", labeled)
+            await page.client.patch(NODES, "rack-2", {"spec": {"unschedulable": True}})
+            await page.clock.advance(0.2)
+            cordoned = await events.next()
+            zone = {"metadata": {"labels": {"topology.kubernetes.io/zone": "zone-c"}}}
+            await page.client.patch(NODES, "rack-1", zone)
+            await page.clock.advance(0.2)
+            moved = await events.next()
+
+        [before] = fleet["summary"]
+        [after] = cordoned.data["fleet"]["summary"]
+        assert (before["free"], after["free"]) == (3, 1)
+        assert after["states"] == {"free": 1, "allocated": 1, "cordoned": 2}
+        assert "summary" not in moved.data["fleet"]
+        assert (await page.get("fleet"))["summary"] == [after]
+
+    visit(story)
+
+
 def test_components_that_have_failed_are_reported() -> None:
     """The page of an embedded control plane shows what the supervisor wrote, until it is gone."""
     failure = {"component": "scheduler", "error": "KeyError: 'x'", "count": 2}

@@ -259,3 +259,43 @@ def test_what_is_kept_for_a_gang_is_kept_from_the_more_important_too() -> None:
     told = explained("p", node("a"), kept, pod("p", cpu="4", priority=5))
 
     assert told.message == "0/1 nodes are available: 1 Insufficient cpu."
+
+
+@pytest.mark.parametrize("count", range(1, 11))
+def test_devices_in_the_way_are_those_that_the_pod_needs(count: int) -> None:
+    """Without the claims of the ringed devices, the pod fits; without rings, no release helps."""
+    holders = [(3, "a"), (2, "b"), (1, "c")]
+    objects = [
+        node("n1"),
+        gpus("n1", 8),
+        CLASS,
+        *(pod(name, claim=f"claim-{name}", nodeName="n1") for _, name in holders),
+        pod("new", claim="claim-new"),
+        claim("claim-new", count),
+    ]
+    held = []
+    place = 0
+    for size, name in holders:
+        own = claim(f"claim-{name}", size, has="n1", by=name)
+        allocation = own.status.allocation
+        assert allocation is not None
+        results = tuple(
+            changed(each, device=f"gpu-{place + number}")
+            for number, each in enumerate(allocation.devices.results)
+        )
+        place += size
+        devices = changed(allocation.devices, results=results)
+        status = changed(own.status, allocation=changed(allocation, devices=devices))
+        held.append((name, results, changed(own, status=status)))
+    ringed = explained("new", *objects, *(each for _, _, each in held)).in_the_way
+    released = {
+        name
+        for name, results, _ in held
+        if any(f"{it.driver}/{it.pool}/{it.device}" in ringed for it in results)
+    }
+    rest = [each for each in objects if each.metadata.name not in released]
+    kept = [each for name, _, each in held if name not in released]
+    after = explained("new", *rest, *kept)
+
+    assert bool(ringed) == (2 < count <= 8)
+    assert bool(after.chosen) == (count <= 8)

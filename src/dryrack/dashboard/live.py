@@ -357,7 +357,7 @@ class Live:
             changes = self.tracked.take()
             # The objects of the first list are not changes.
             if changes and self._has_begun:
-                summary = self.tracked.fleet.summaries.documents() if changes.pools else ()
+                summary = self.tracked.fleet.summaries.documents() if changes.pools else None
                 self.revision += 1
                 time = self._time()
                 self.history.add(self.revision, time, changes, self._states())

@@ -81,6 +81,7 @@ from dryrack.placement.views.devices import (
     DeviceView,
     ModelSummary,
     devices_of,
+    free_at_once,
     skipped_devices,
     summary_of,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "explain_pod",
     "find_gang",
     "find_gang_outcomes",
+    "free_at_once",
     "gang_of",
     "gangs_of",
     "is_backfill",

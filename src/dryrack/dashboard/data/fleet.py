@@ -1,28 +1,29 @@
 """
 The devices of every pool with their states, and the number of free devices by model.
 
-States come from the code of `dryrack devices`, for one pool at a time: a changed slice, claim or
-pod concerns one or two pools, and the others stay as they are. The dashboard adds two states:
-`prepared`, a device whose pod runs, and `unhealthy`, a device that its taints or the status of its
-pod report as unhealthy.
+States and free counts come from the code of `dryrack devices`, for one pool at a time: a changed
+slice, claim, pod or node concerns few pools, and the others stay as they are. The dashboard adds
+two states: `prepared`, a device whose pod runs, and `unhealthy`, a device that its taints or the
+status of its pod report as unhealthy.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dryrack.dashboard.data.rows import Buckets, Rows
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.resource import ResourceSlice
-from dryrack.placement import DeviceState, ModelSummary, devices_of
+from dryrack.placement import DeviceState, ModelSummary, devices_of, free_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dryrack.dashboard.data.rows import RowChanges
-    from dryrack.kinds.core import Pod
+    from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim
@@ -32,10 +33,11 @@ PREPARED = "prepared"
 UNHEALTHY = "unhealthy"
 # In the order of the page; devices in the first two states can be allocated.
 STATES = (
-    *("free", "shared", "allocated", PREPARED, "blocked", "tainted", UNHEALTHY),
-    *("incomplete", "withdrawn"),
+    *("free", "shared", "allocated", PREPARED, "conflict", "blocked", "tainted", UNHEALTHY),
+    *("cordoned", "not ready", "no node", "incomplete", "withdrawn"),
 )
-_FREE = ("free", "shared")
+# A device in one of these states is used by a claim.
+_USED = frozenset(("shared", "allocated", PREPARED, "conflict"))
 
 PoolKey = tuple[str, str]
 
@@ -63,12 +65,22 @@ class DeviceRow(NamedTuple):
         }
 
 
+class FreeCount(NamedTuple):
+    """How many devices of a model in a pool can be allocated at the same time on a node."""
+
+    node: str
+    model: str
+    free: int
+    is_exact: bool
+
+
 class PoolRow(NamedTuple):
-    """The devices of a pool, in its order."""
+    """The devices of a pool, in its order, and how many of them can be allocated."""
 
     driver: str
     name: str
     devices: tuple[DeviceRow, ...]
+    free: tuple[FreeCount, ...] = ()
 
     def document(self) -> dict[str, Any]:
         devices = [each.document() for each in self.devices]
@@ -76,7 +88,7 @@ class PoolRow(NamedTuple):
 
 
 class Fleet:
-    """Devices and their states, from slices, claims, pods and taint rules."""
+    """Devices and their states, from slices, claims, pods, nodes and taint rules."""
 
     def __init__(self) -> None:
         self.pools: Rows[PoolKey, PoolRow] = Rows(self._pool_row)
@@ -84,6 +96,9 @@ class Fleet:
         self._slices: Buckets[PoolKey, Raw] = Buckets()
         self._claims: Buckets[PoolKey, ResourceClaim] = Buckets()
         self._rules: dict[str, DeviceTaintRule] = {}
+        self._nodes: dict[str, Node] = {}
+        # Slices by the node that they name; "" for slices of several nodes.
+        self._slices_on: Buckets[str, PoolKey] = Buckets()
         self._running: set[tuple[str, str]] = set()
         # By pod, "namespace/name": the devices that its kubelet reports as unhealthy.
         self._unhealthy: dict[str, frozenset[str]] = {}
@@ -96,8 +111,20 @@ class Fleet:
                 continue
             spec = spec_of(each)
             key = (str(spec.get("driver", "")), str(get(spec, "pool", {}).get("name", "")))
-            self._slices.put(key, each["metadata"]["name"], each if stays else None)
+            name = each["metadata"]["name"]
+            self._slices.put(key, name, each if stays else None)
+            self._slices_on.put(spec.get("nodeName") or "", name, key if stays else None)
             self.pools.mark(key)
+
+    def change_node(self, name: str, new: Node | None) -> None:
+        """Set a node; its readiness, labels and cordon decide which devices are free."""
+        if _node_facts(self._nodes.get(name)) == _node_facts(new):
+            return
+        if new is None:
+            del self._nodes[name]
+        else:
+            self._nodes[name] = new
+        self.pools.mark(*self._slices_on.of(name).values(), *self._slices_on.of("").values())
 
     def change_claim(self, name: str, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         for claim, stays in ((old, False), (new, True)):
@@ -154,7 +181,13 @@ class Fleet:
         """Return the devices of a pool as `dryrack devices` shows them."""
         held = self._claims.of(key)
         claims = [held[name] for name in sorted(held)]
-        views = devices_of(self.slices_of(key), claims, list(self._rules.values()))
+        slices = self.slices_of(key)
+        # A pool of one node must not cost as much as the cluster has nodes.
+        names: Iterable[str] = self._nodes
+        if all(each.spec.node_name for each in slices):
+            names = dict.fromkeys(each.spec.node_name or "" for each in slices)
+        nodes = [self._nodes[name] for name in names if name in self._nodes]
+        views = devices_of(slices, claims, list(self._rules.values()), nodes)
         # The same claims may have devices of other pools.
         return tuple(each for each in views if (each.driver, each.pool) == key)
 
@@ -185,7 +218,8 @@ class Fleet:
 
     def _pool_row(self, key: PoolKey) -> PoolRow | None:
         rows = []
-        for view in self.views_of(key):
+        views = self.views_of(key)
+        for view in views:
             used = [
                 used_percent(view.capacity[name], left)
                 for name, left in view.left.items()
@@ -195,66 +229,103 @@ class Fleet:
             state = self.state_of(view)
             level = max(used, default=-1)
             rows.append(DeviceRow(view.device, view.node, view.model, state, level, counter_set))
-        return PoolRow(*key, tuple(rows)) if rows else None
+        return PoolRow(*key, tuple(rows), tuple(_free_counts(views, rows))) if rows else None
+
+
+def _free_counts(views: Sequence[DeviceView], rows: Sequence[DeviceRow]) -> Iterator[FreeCount]:
+    """Yield the free counts of a pool; an unhealthy device is not free."""
+    found: dict[tuple[str, str], list[DeviceView]] = defaultdict(list)
+    for view, row in zip(views, rows, strict=True):
+        if row.state in ("free", "shared"):
+            found[view.node, view.model].append(view)
+    for (node, model), free in found.items():
+        at_once = free_at_once(free)
+        yield FreeCount(node, model, at_once.count, at_once.is_exact)
 
 
 class Summaries:
     """Counts of devices by driver and model, updated with each changed pool."""
 
     def __init__(self) -> None:
-        self._nodes: dict[tuple[str, str], dict[str, tuple[int, int]]] = defaultdict(dict)
-        self._histograms: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
-        self._states: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._models: dict[tuple[str, str], _Model] = defaultdict(_Model)
 
     def change(self, old: PoolRow | None, new: PoolRow | None) -> None:
         for row, sign in ((old, -1), (new, 1)):
-            if row is not None:
-                for device in row.devices:
-                    self._count(row.driver, device, sign)
-
-    def _count(self, driver: str, device: DeviceRow, sign: int) -> None:
-        if device.state == DeviceState.WITHDRAWN:
-            return
-        kind = (driver, device.model)
-        nodes = self._nodes[kind]
-        histogram = self._histograms[kind]
-        free, total = nodes.get(device.node, (0, 0))
-        histogram[free, total] -= 1
-        after = (free + sign * (device.state in _FREE), total + sign)
-        histogram[after] += 1
-        nodes[device.node] = after
-        self._states[kind][device.state] += sign
-        if not after[1]:
-            del nodes[device.node]
-        if not nodes:
-            del self._nodes[kind], self._histograms[kind], self._states[kind]
+            if row is None:
+                continue
+            changed: dict[tuple[str, str], _NodeCount] = defaultdict(_NodeCount)
+            for device in row.devices:
+                if device.state != DeviceState.WITHDRAWN:
+                    count = changed[device.model, device.node]
+                    count.devices += sign
+                    count.used += sign * (device.state in _USED)
+                    self._models[row.driver, device.model].states[device.state] += sign
+            for each in row.free:
+                changed[each.model, each.node].free += sign * each.free
+                changed[each.model, each.node].inexact += sign * (not each.is_exact)
+            for (model, node), count in changed.items():
+                self._models[row.driver, model].add(node, count)
+        for kind in [each for each, model in self._models.items() if not model.nodes]:
+            del self._models[kind]
 
     def states(self) -> dict[str, int]:
         """Return the number of devices by state."""
-        counts: Counter[str] = sum(self._states.values(), Counter())
+        counts: Counter[str] = sum((each.states for each in self._models.values()), Counter())
         return {state: counts[state] for state in STATES if counts[state]}
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the summaries of `dryrack devices -o json`, with states and fragmentation."""
-        return [self._document(kind) for kind in sorted(self._nodes)]
+        return [model.document(*kind) for kind, model in sorted(self._models.items())]
 
-    def _document(self, kind: tuple[str, str]) -> dict[str, Any]:
-        histogram = {
-            pair: count for pair, count in self._histograms[kind].items() if count > 0 and pair[1]
-        }
-        summary = ModelSummary.of(*kind, histogram)
-        states = {state: self._states[kind][state] for state in STATES if self._states[kind][state]}
+
+@dataclass(slots=True)
+class _NodeCount:
+    """The devices of a model on a node."""
+
+    devices: int = 0
+    used: int = 0
+    free: int = 0
+    # The number of pools for which only a lower bound of the free devices is known.
+    inexact: int = 0
+
+
+class _Model:
+    """The devices of a model, by node."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, _NodeCount] = {}
+        self.states: Counter[str] = Counter()
+        # The number of nodes by free devices and all devices.
+        self._histogram: Counter[tuple[int, int]] = Counter()
+        # The free devices on nodes of which no device of the model is used.
+        self._untouched = 0
+        self._inexact = 0
+
+    def add(self, node: str, change: _NodeCount) -> None:
+        count = self.nodes.setdefault(node, _NodeCount())
+        self._count(count, -1)
+        count.devices += change.devices
+        count.used += change.used
+        count.free += change.free
+        count.inexact += change.inexact
+        self._count(count, 1)
+        if not count.devices:
+            del self.nodes[node]
+
+    def _count(self, node: _NodeCount, sign: int) -> None:
+        if node.devices:
+            self._histogram[node.free, node.devices] += sign
+            self._untouched += 0 if node.used else sign * node.free
+            self._inexact += sign * node.inexact
+
+    def document(self, driver: str, model: str) -> dict[str, Any]:
+        summary = ModelSummary.of(driver, model, +self._histogram, is_exact=not self._inexact)
         return {
             **summary.document(),
-            "states": states,
-            "fragmentation": fragmentation(summary),
+            "states": {state: self.states[state] for state in STATES if self.states[state]},
+            # The share of free devices on nodes where other devices of the model are used.
+            "fragmentation": round(1 - self._untouched / summary.free, 3) if summary.free else 0.0,
         }
-
-
-def fragmentation(summary: ModelSummary) -> float:
-    """Return the share of free devices on nodes where other devices of the model are taken."""
-    whole = sum(free * count for (free, of), count in summary.nodes.items() if free == of)
-    return round(1 - whole / summary.free, 3) if summary.free else 0.0
 
 
 def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -348,6 +419,14 @@ def _names(claim: ResourceClaim, view: DeviceView) -> set[str]:
             cdi_ids = status.data.get("cdiDeviceIDs")
             names.update(map(str, cdi_ids if isinstance(cdi_ids, list) else ()))
     return names
+
+
+def _node_facts(node: Node | None) -> object:
+    """Return what decides whether the devices of a node are free."""
+    if node is None:
+        return None
+    ready = [each.status for each in node.status.conditions if each.type == "Ready"]
+    return ready, node.spec.unschedulable, node.metadata.labels
 
 
 def _reports_failure(taint: str) -> bool:

@@ -114,8 +114,10 @@ class Tracked:
         elif kind == CLAIMS:
             self._change_claim(name, decode(new, ResourceClaim) if new is not None else None)
         elif kind == NODES:
-            _put(self._nodes, name, decode(new, Node) if new is not None else None)
+            node = decode(new, Node) if new is not None else None
+            _put(self._nodes, name, node)
             self.nodes.mark(name)
+            self.fleet.change_node(name, node)
         elif kind == TAINT_RULES:
             self.fleet.change_rule(name, decode(new, DeviceTaintRule) if new is not None else None)
         elif kind == EVENTS:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
-def update_document(changes: Changes, summary: Sequence[Document]) -> Document:
-    """Return the parts of the page that changed."""
+def update_document(changes: Changes, summary: Sequence[Document] | None) -> Document:
+    """Return the parts of the page that changed; `summary` is None if no device changed."""
     document: Document = {}
     if changes.pools or changes.nodes:
         document["fleet"] = {
@@ -22,8 +22,9 @@ def update_document(changes: Changes, summary: Sequence[Document]) -> Document:
             "poolsGone": [{"driver": driver, "pool": pool} for driver, pool in changes.pools.gone],
             "nodes": list(changes.nodes.changed),
             "nodesGone": list(changes.nodes.gone),
-            "summary": list(summary),
         }
+        if summary is not None:
+            document["fleet"]["summary"] = list(summary)
     for name in ("claims", "pods", "events"):
         part: RowChanges[str, Document] = getattr(changes, name)
         if part:

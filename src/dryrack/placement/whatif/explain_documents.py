@@ -261,6 +261,7 @@ def _pod_document(story: PodExplanation, pod: Pod) -> _Document:
         "claims": {name: to_builtins(each) for name, each in story.devices.items()},
         "nodes": [_node(each) for each in story.nodes],
         "helps": list(story.helps),
+        **({"inTheWay": list(story.in_the_way)} if story.in_the_way else {}),
     }
     if pod.spec.scheduling_gates:
         document["schedulingGates"] = [each.name for each in pod.spec.scheduling_gates]

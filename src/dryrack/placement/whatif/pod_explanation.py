@@ -96,6 +96,9 @@ class PodExplanation:
     # Changes that were tried and would help, the smallest first.
     helps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    # The devices, "driver/pool/device", without which the pod would fit on the nearest node if
+    # their claims were deleted; empty if that would not be enough.
+    in_the_way: tuple[str, ...] = ()
     # The answers of every plugin about every node, if requested.
     trace: DecisionTrace | None = None
 
@@ -220,13 +223,19 @@ def _explain_pending(
     without = "leave" if any(each.kind == FREE for each in to_claims) else ""
     to_pods = _helpful_pod_changes(turn, nodes, without=without)
     changes: list[WorldChange | PodChange] = [*to_claims, *to_pods]
-    preemption = _least_preemption(turn, nodes)
+    near = [name for each in nodes for name in (each.node, *each.alike)][:_NODES_ALIKE_MAX]
+    preemption = _least_preemption(turn, near)
     cause = cause_of(nodes)
     if preemption is not None and not _is_of_own_workload(world, turn.member.pod, preemption):
         cause += _explain_priority(turn.member.pod, preemption)
         changes += _helpful_priority(turn.member.pod, preemption)
     return replace(
-        about, message=outcome.message, cause=cause, nodes=nodes, helps=texts_of(changes)
+        about,
+        message=outcome.message,
+        cause=cause,
+        nodes=nodes,
+        helps=texts_of(changes),
+        in_the_way=_devices_in_the_way(world, turn, nodes, refusals, to_claims),
     )
 
 
@@ -416,11 +425,62 @@ def _helps(change: PodChange, turn: Turn) -> bool:
         return isinstance(_place(turn, change.pod), Placed)
 
 
-def _least_preemption(turn: Turn, nodes: Sequence[NodeExplanation]) -> Preemption | None:
-    """Return the victims on the nearest nodes if the pod had the highest priority."""
+def _devices_in_the_way(
+    world: World,
+    turn: Turn,
+    nodes: Sequence[NodeExplanation],
+    refusals: Sequence[Refusal],
+    changes: Sequence[WorldChange],
+) -> tuple[str, ...]:
+    """
+    Return the devices that the pod lacks on the nearest node and that other claims have.
+
+    It fits there without the fewest pods that it would preempt with the highest priority; or, if
+    no pod has the devices, after a change that frees the devices of other claims.
+    """
+    if not nodes:
+        return ()
+    nearest = nodes[0].node
+    preemption = _least_preemption(turn, [nearest])
+    if preemption is not None:
+        names = {each.occupant.name for each in preemption.victims}
+        pods = [
+            each.pod.full_name
+            for each in world.in_order()
+            if each.pod and (each.pod.metadata.namespace, each.pod.metadata.name) in names
+        ]
+        claims = [
+            claim
+            for claim in world.claims
+            if any(
+                f"{claim.metadata.namespace}/{u.name}" in pods for u in claim.status.reserved_for
+            )
+        ]
+    else:
+        freed = next((each for each in changes if each.kind == FREE), None)
+        kept = {id(each) for each in freed.world.parties} if freed is not None else ()
+        claims = [each for each in world.claims if freed is not None and id(each) not in kept]
+    reasons = [reason for each in refusals if each.node == nearest for reason in each.reasons]
+    short = {each.device for each in reasons if each.code in (Code.IN_USE, Code.CAPACITY_SHORT)}
+    # A partition lacks what other devices of its pool take from the counters.
+    by_counters = (Code.COUNTER_SHORT, Code.INCOMPATIBLE)
+    pools = {each.device.rpartition("/")[0] for each in reasons if each.code in by_counters}
+    held = dict.fromkeys(
+        (f"{each.driver}/{each.pool}", each.device)
+        for claim in claims
+        if claim.status.allocation is not None
+        for each in claim.status.allocation.devices.results
+        if not each.admin_access
+    )
+    return tuple(
+        f"{pool}/{device}" for pool, device in held if pool in pools or f"{pool}/{device}" in short
+    )
+
+
+def _least_preemption(turn: Turn, near: Sequence[str]) -> Preemption | None:
+    """Return the victims on these nodes if the pod had the highest priority."""
     member = turn.member
     cluster = turn.cluster
-    near = [name for each in nodes for name in (each.node, *each.alike)][:_NODES_ALIKE_MAX]
     others = {state.name for state in cluster.fleet.states()} - set(near)
     highest = max((key for key, count in cluster.fleet.priorities.items() if count), default=0)
 

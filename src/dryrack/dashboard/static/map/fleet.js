@@ -82,7 +82,8 @@ export class Fleet {
       this.nodes.delete(name);
       this.arrangement++;
     }
-    this.summary = change.summary;
+    // An update of nodes alone has no summary: the last one is still true.
+    if (change.summary) this.summary = change.summary;
   }
 
   /** @param {FleetNode} node */

@@ -6,15 +6,24 @@ export const MEANINGS = {
   shared: "shared: allocated in part, with capacity left",
   allocated: "allocated to a claim",
   prepared: "prepared: allocated to a claim whose pod runs",
+  conflict: "conflict: more of it is allocated than it has",
   blocked: "blocked: other devices use the counters that it needs",
   tainted: "tainted: available only to claims that tolerate the taint",
   unhealthy: "unhealthy: a taint or a kubelet reports that it does not work",
+  cordoned: "cordoned: its node takes no new pods",
+  "not ready": "not ready: its node is not ready",
+  "no node": "no node: the node of its ResourceSlice does not exist",
   incomplete: "incomplete: ResourceSlices of its pool are missing",
   withdrawn: "withdrawn: allocated, but no longer published",
 };
 
 /** The node of a device that is allocated but no longer published. */
 export const NO_NODE = "no node";
+
+/** The name of a state in style sheets. @param {string} state */
+export function classOf(state) {
+  return state.replace(" ", "-");
+}
 
 /** @typedef {{[name: string]: string}} Palette */
 
@@ -39,12 +48,15 @@ function readPalette() {
   const found = {};
   const names = ["back", "raised", "line", "text", "quiet", "accent", ...Object.keys(MEANINGS)];
   for (const name of names) {
-    probe.style.color = `var(--${name})`;
+    probe.style.color = `var(--${classOf(name)})`;
     found[name] = getComputedStyle(probe).color;
   }
   probe.remove();
   return found;
 }
+
+/** States in which a device could be free, but for its node or its pool. */
+const DASHED = new Set(["cordoned", "not ready", "no node", "incomplete"]);
 
 /** Below this a mark cannot be seen. */
 const MARK_PIXELS_MIN = 8;
@@ -69,14 +81,14 @@ export function paintDevice(context, device, box, colours) {
   const line = Math.max(1, size / 14);
   context.fillStyle = context.strokeStyle = colour;
   context.lineWidth = line;
-  const isSolid = ["allocated", "prepared", "unhealthy"].includes(device.state);
+  const isSolid = ["allocated", "prepared", "conflict", "unhealthy"].includes(device.state);
   context.globalAlpha = isSolid ? 1 : 0.16;
   outline(context, x, y, size);
   context.fill();
   context.globalAlpha = 1;
   if (device.level >= 0) paintLevel(context, device.level, box);
   if (!isSolid) {
-    if (device.state === "incomplete") context.setLineDash([size / 6, size / 8]);
+    if (DASHED.has(device.state)) context.setLineDash([size / 6, size / 8]);
     outline(context, x + line / 2, y + line / 2, size - line);
     context.stroke();
     context.setLineDash([]);
@@ -120,6 +132,26 @@ const MARKS = {
     context.lineTo(x + size * 0.37, y + size * 0.72);
     context.lineTo(x + size * 0.74, y + size * 0.5);
     context.fill();
+  },
+  conflict(context, { x, y, size }, colours) {
+    context.fillStyle = colours.back;
+    context.fillRect(x + size * 0.44, y + size * 0.2, size * 0.12, size * 0.38);
+    context.fillRect(x + size * 0.44, y + size * 0.68, size * 0.12, size * 0.12);
+  },
+  cordoned(context, { x, y, size }) {
+    for (const at of [0.34, 0.54]) {
+      context.fillRect(x + size * at, y + size * 0.28, size * 0.12, size * 0.44);
+    }
+  },
+  "not ready"(context, { x, y, size }) {
+    context.lineWidth = size / 9;
+    context.beginPath();
+    context.arc(x + size / 2, y + size / 2, size * 0.22, 0, 2 * Math.PI);
+    context.stroke();
+  },
+  "no node"(context, { x, y, size }) {
+    context.lineWidth = size / 9;
+    stroke(context, x + size * 0.3, y + size * 0.5, x + size * 0.7, y + size * 0.5);
   },
   blocked(context, { x, y, size }) {
     context.fillRect(x + size * 0.22, y + size * 0.42, size * 0.56, size * 0.16);

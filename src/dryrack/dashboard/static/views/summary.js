@@ -1,10 +1,12 @@
 // What is free by model: the cards above the map.
 
 import { h, sync } from "../dom.js";
+import { classOf } from "../map/paint.js";
 
 /** The states that a bar shows, as parts of all devices. */
 const ORDER = [
-  ...["prepared", "allocated", "shared", "blocked", "tainted", "unhealthy", "incomplete"],
+  ...["prepared", "allocated", "conflict", "shared", "blocked", "tainted", "unhealthy"],
+  ...["cordoned", "not ready", "no node", "incomplete"],
   "free",
 ];
 
@@ -23,7 +25,7 @@ function card(model) {
     h(
       "p",
       { class: "figures" },
-      h("b", null, model.free.toLocaleString("en")),
+      h("b", { title: "Devices that can be allocated at the same time" }, `${model.freeIsAtLeast ? "≥ " : ""}${model.free.toLocaleString("en")}`),
       ` of ${model.devices.toLocaleString("en")} free`,
     ),
     bar(model),
@@ -52,7 +54,7 @@ function bar(model) {
     "div",
     { class: "states", role: "img", "aria-label": text, title: text },
     parts.map((state) =>
-      h("span", { class: `of-${state}`, style: { "flex-grow": model.states[state] } }),
+      h("span", { class: `of-${classOf(state)}`, style: { "flex-grow": model.states[state] } }),
     ),
   );
 }

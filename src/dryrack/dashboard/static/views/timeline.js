@@ -9,7 +9,8 @@ const STEP_MS = 350;
 const REFRESH_MS = 1000;
 /** From the bottom up. */
 const ORDER = [
-  ...["prepared", "allocated", "shared", "blocked", "tainted", "unhealthy", "incomplete"],
+  ...["prepared", "allocated", "conflict", "shared", "blocked", "tainted", "unhealthy"],
+  ...["cordoned", "not ready", "no node", "incomplete"],
   ...["withdrawn", "free"],
 ];
 

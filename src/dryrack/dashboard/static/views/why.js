@@ -188,11 +188,14 @@ class NearMap {
   mark(answer) {
     const stories = storiesOf(answer);
     this.nodes = [...new Set(stories.map((each) => each.node))].slice(0, NODES_ON_MAP);
-    this.marks = [...new Set((stories[0]?.reasons ?? []).flatMap((/** @type {any} */ each) => each.devices))];
+    /** The devices whose release would let the pod fit, as the decider found them. */
+    this.marks = answer.inTheWay ?? [];
     this.element.hidden = !this.nodes.length;
     fill(
       this.caption,
-      "The closest nodes. A ring marks each device that prevents the allocation. ",
+      this.marks.length
+        ? `The closest nodes. If the claims of the marked devices are deleted, the pod fits on node ${this.nodes[0]}. `
+        : "The closest nodes. ",
       this.nodes.length ? h("a", { href: to("fleet", [], { node: this.nodes[0] }) }, "Show on the whole map") : null,
     );
     this.refresh();
