@@ -1,5 +1,5 @@
 """
-The history of the fleet: the latest changes, each with the previous rows.
+The history of the page: the latest changes, each with the previous rows.
 
 A past state is computed from the present one by undoing changes, the latest first. So no row is
 stored twice, and the oldest changes are dropped first.
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dryrack.dashboard.data.fleet import PoolKey, PoolRow
-    from dryrack.dashboard.data.tracked import Changes
+    from dryrack.dashboard.data.tracked import Changes, Tracked
+    from dryrack.placement import GangKey
 
 Document = dict[str, Any]
 # Revisions are 64 bits; Python refuses to convert thousands of digits.
@@ -41,6 +42,9 @@ class Moment:
     time: str
     pools: Mapping[PoolKey, PoolRow | None] = field(default_factory=dict)
     nodes: Mapping[str, Document | None] = field(default_factory=dict)
+    pods: Mapping[str, Document | None] = field(default_factory=dict)
+    claims: Mapping[str, Document | None] = field(default_factory=dict)
+    gangs: Mapping[GangKey, tuple[Document, ...] | None] = field(default_factory=dict)
     # The number of devices by state after the change.
     states: Mapping[str, int] = field(default_factory=dict)
     texts: tuple[Document, ...] = ()
@@ -48,8 +52,15 @@ class Moment:
     more: int = 0
 
     @property
-    def devices(self) -> int:
-        return sum(len(row.devices) for row in self.pools.values() if row is not None)
+    def is_listed(self) -> bool:
+        """Return whether the timeline shows the moment: a message about a pod alone is none."""
+        return bool(self.texts or self.pools or self.nodes or not (self.pods or self.claims))
+
+    @property
+    def size(self) -> int:
+        """Return the number of rows, which is what the moment costs in memory."""
+        devices = sum(len(row.devices) for row in self.pools.values() if row is not None)
+        return devices + len(self.pods) + len(self.claims) + len(self.gangs)
 
     def document(self) -> Document:
         return {
@@ -62,13 +73,16 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class PastFleet:
-    """The pools and nodes at a past revision."""
+class PastState:
+    """The rows at a past revision."""
 
     revision: int
     time: str
     pools: Mapping[PoolKey, PoolRow]
     nodes: Mapping[str, Document]
+    pods: Mapping[str, Document]
+    claims: Mapping[str, Document]
+    gangs: Mapping[GangKey, tuple[Document, ...]]
 
 
 class History:
@@ -76,7 +90,7 @@ class History:
 
     def __init__(self) -> None:
         self._moments: deque[Moment] = deque()
-        self._devices = 0
+        self._size = 0
 
     def begin(self, revision: int, time: str, states: Mapping[str, int]) -> None:
         """Start the history with a first moment."""
@@ -85,23 +99,27 @@ class History:
     def add(self, revision: int, time: str, changes: Changes, states: Mapping[str, int]) -> None:
         """Add a moment; changes of Events alone are not part of the history."""
         texts = list(_describe(changes))
-        if not (texts or changes.pools or changes.nodes):
+        rows = (changes.pools, changes.nodes, changes.pods, changes.claims, changes.gangs)
+        if not any(rows):
             return
         moment = Moment(
             revision,
             time,
             changes.pools.before,
             changes.nodes.before,
+            changes.pods.before,
+            changes.claims.before,
+            changes.gangs.before,
             states,
             tuple(texts[:_TEXTS_MAX]),
             max(0, len(texts) - _TEXTS_MAX),
         )
         self._moments.append(moment)
-        self._devices += moment.devices
+        self._size += moment.size
         while len(self._moments) > DASHBOARD_MOMENTS_MAX or (
-            self._devices > DASHBOARD_MOMENT_DEVICES_MAX
+            self._size > DASHBOARD_MOMENT_DEVICES_MAX
         ):
-            self._devices -= self._moments.popleft().devices
+            self._size -= self._moments.popleft().size
 
     def timeline(self, start: str = "", end: str = "") -> list[Document]:
         """Return the moments from one time to another, in order."""
@@ -109,22 +127,33 @@ class History:
         return [
             each.document()
             for each in self._moments
-            if start <= each.time and (not end or each.time <= end)
+            if each.is_listed and start <= each.time and (not end or each.time <= end)
         ]
 
-    def fleet_at(
-        self, at: str, pools: Mapping[PoolKey, PoolRow], nodes: Mapping[str, Document]
-    ) -> PastFleet:
-        """Return the fleet at a revision or a time; raise `ContentError` if it is unknown."""
+    def state_at(self, at: str, tracked: Tracked) -> PastState:
+        """Return the rows at a revision or a time; raise `ContentError` if they are unknown."""
         moment = self._moment(at)
-        past = dict(pools)
-        places = dict(nodes)
+        past = PastState(
+            moment.revision,
+            moment.time,
+            dict(tracked.fleet.pools.current),
+            dict(tracked.nodes.current),
+            dict(tracked.pods.current),
+            dict(tracked.claims.current),
+            dict(tracked.gangs.current),
+        )
         for each in reversed(self._moments):
             if each.revision <= moment.revision:
                 break
-            _undo(past, each.pools)
-            _undo(places, each.nodes)
-        return PastFleet(moment.revision, moment.time, past, places)
+            for rows, before in (
+                (past.pools, each.pools),
+                (past.nodes, each.nodes),
+                (past.pods, each.pods),
+                (past.claims, each.claims),
+                (past.gangs, each.gangs),
+            ):
+                _undo(rows, before)
+        return past
 
     def _moment(self, at: str) -> Moment:
         """Return the last moment that is not later than a revision or a time."""
@@ -154,7 +183,7 @@ def _time(text: str) -> str:
         ) from None
 
 
-def _undo(rows: dict[Any, Any], before: Mapping[Any, Any]) -> None:
+def _undo(rows: Any, before: Mapping[Any, Any]) -> None:
     for key, row in before.items():
         if row is None:
             rows.pop(key, None)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.dashboard.data.fleet import PoolRow
+    from dryrack.dashboard.history import PastState
 
 # Method and path below the API version, and the method of `Pages` that answers.
 ROUTES = {
@@ -105,8 +106,7 @@ class Pages:
         )
 
     async def _fleet_at(self, request: web.Request, at: str) -> web.StreamResponse:
-        tracked = self._live.tracked
-        past = self._live.history.fleet_at(at, tracked.fleet.pools.current, tracked.nodes.current)
+        past = self._live.history.state_at(at, self._live.tracked)
 
         def document() -> dict[str, Any]:
             summaries = Summaries()
@@ -137,26 +137,39 @@ class Pages:
         return await _json(request, {"revision": self._live.revision, "moments": documents})
 
     async def claims(self, request: web.Request) -> web.StreamResponse:
-        await self._live.look()
-        rows = self._live.tracked.claims.current
+        """Return all claims, with `?at` those at a revision or a time."""
+        past = await self._past(request)
+        rows = self._live.tracked.claims.current if past is None else past.claims
         documents = [rows[key] for key in sorted(rows)]
-        return await _json(request, {"revision": self._live.revision, "claims": documents})
+        return await _json(request, self._about(past) | {"claims": documents})
 
     async def gangs(self, request: web.Request) -> web.StreamResponse:
-        await self._live.look()
-        rows = self._live.tracked.gangs.current
+        """Return all gangs, with `?at` those at a revision or a time."""
+        past = await self._past(request)
+        rows = self._live.tracked.gangs.current if past is None else past.gangs
         documents = [each for gangs in rows.values() for each in gangs]
         documents.sort(key=lambda each: (each["namespace"], each["name"], each["dialect"]))
-        return await _json(request, {"revision": self._live.revision, "gangs": documents})
+        return await _json(request, self._about(past) | {"gangs": documents})
+
+    async def _past(self, request: web.Request) -> PastState | None:
+        """Return the past state that a request asks for; None for the present one."""
+        await self._live.look()
+        at = request.query.get("at")
+        return self._live.history.state_at(at, self._live.tracked) if at else None
+
+    def _about(self, past: PastState | None) -> dict[str, Any]:
+        if past is None:
+            return {"revision": self._live.revision}
+        return {"revision": past.revision, "time": past.time}
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
-        """Return all pods, or with `?pending` those that have no node yet."""
-        await self._live.look()
-        rows = self._live.tracked.pods.current
+        """Return all pods, with `?pending` those that have no node yet, with `?at` past ones."""
+        past = await self._past(request)
+        rows = self._live.tracked.pods.current if past is None else past.pods
         documents = [rows[key] for key in sorted(rows)]
         if "pending" in request.query:
             documents = [each for each in documents if each["pending"]]
-        return await _json(request, {"revision": self._live.revision, "pods": documents})
+        return await _json(request, self._about(past) | {"pods": documents})
 
     async def explain(self, request: web.Request) -> web.StreamResponse:
         """Return the document of `dryrack explain -o json`."""

@@ -35,7 +35,8 @@ def test_the_table_has_what_the_map_has(look: Look) -> None:
         await tab.has("withdrawn", ".legend")
         legend: dict[str, int] = await tab.js(
             "Object.fromEntries([...document.querySelectorAll('.legend li')]"
-            ".map((each) => each.innerText.trim().split(/\\s+/)).map(([a, b]) => [a, Number(b)]))"
+            ".map((each) => each.innerText.trim().split(/\\s+/))"
+            ".map((words) => [words.slice(0, -1).join(' '), Number(words.at(-1))]))"
         )
         await tab.go("#/devices")
         await tab.until(f"{COUNT} === {sum(legend.values())}")

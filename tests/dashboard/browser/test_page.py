@@ -328,6 +328,31 @@ def test_the_slider_shows_what_the_fleet_looked_like(look: Look) -> None:
     look(story)
 
 
+def test_everything_on_the_page_is_of_the_moment_of_its_address(look: Look) -> None:
+    """Lists, badge, and panel show the past; an unknown moment is an error message."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        revision = await tab.js(
+            "fetch('api/v1/timeline').then(a => a.json()).then(a => a.moments[0].revision)"
+        )
+        await tab.go(f"#/pending?at={revision}")
+        await tab.has("The page shows the past", "#banner")
+        await tab.has("No pending pods", "main")
+        assert not await tab.js("document.querySelector('nav .count')")
+        await tab.go(f"#/fleet/gpu.example.com/node-1/gpu-0?at={revision}")
+        await tab.has("did not exist at this moment", ".panel")
+        await tab.go("#/pending?at=1")
+        await tab.has("This moment cannot be shown", "#banner")
+        await tab.has("the history begins later", "#banner")
+        await tab.click("#banner a")
+        await tab.until("document.querySelector('#banner').hidden")
+        await tab.has("team/waits", "main")
+        tab.complaints.clear()
+
+    look(story)
+
+
 def test_what_is_not_there_is_told(look: Look) -> None:
     """A deep link may be older than what it is about."""
 

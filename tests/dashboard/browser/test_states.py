@@ -20,7 +20,7 @@ STATES = {
     "partial/known": "incomplete",
     "partial/gone": "withdrawn",
     "shared/gpu-shared": "shared",
-    f"{LONG}/{LONG[:63]}": "free",
+    f"{LONG}/{LONG[:63]}": "no node",
 }
 # By state, the picture of it in the legend, without its colours: dark or light alone.
 _PICTURES = """Object.fromEntries([...document.querySelectorAll('.legend li')].map((each) => {

@@ -66,7 +66,7 @@ class DeviceRow(NamedTuple):
 
 
 class FreeCount(NamedTuple):
-    """How many devices of a model in a pool can be allocated at the same time on a node."""
+    """The devices of a model in a pool that can be allocated at the same time on a node."""
 
     node: str
     model: str

@@ -1,8 +1,8 @@
 // The page: the frame around the views, and which view is shown.
 
-import { fill, h } from "./dom.js";
+import { fill, h, when } from "./dom.js";
 import { Help } from "./help.js";
-import { parse, to } from "./routes.js";
+import { keepMoment, parse, to } from "./routes.js";
 import { Search } from "./search.js";
 import { Store } from "./store.js";
 import { themeSwitch } from "./theme.js";
@@ -40,6 +40,9 @@ const VIEWS = [
   ["classes", "Classes", "k"],
   ["events", "Events", "e"],
 ];
+
+/** Views of which the server keeps no history. */
+const ONLY_PRESENT = new Set(["slices", "classes", "events"]);
 
 /** @type {{[view: string]: (context: Context, route: import("./routes.js").Route) => View}} */
 const MAKERS = {
@@ -94,6 +97,9 @@ class Page {
   route() {
     const route = parse(location.hash);
     const key = MAKERS[route.view] ? route.view : "fleet";
+    const at = route.query.get("at") ?? "";
+    keepMoment(at);
+    this.store.travel(at);
     if (!this.view?.follow?.(route) || this.address !== key) {
       this.view?.close?.();
       this.view = MAKERS[key](this.context, route);
@@ -102,6 +108,7 @@ class Page {
       scrollTo(0, 0);
     }
     this.address = key;
+    this.connection();
     const title = VIEWS.find(([view]) => view === key)?.[1] ?? route.names.slice(-1)[0];
     document.title = `${route.names.slice(-1)[0] || title} · dryrack`;
     this.nav();
@@ -122,8 +129,8 @@ class Page {
 
   /** @param {Set<string>} parts */
   update(parts) {
-    if (parts.has("connection")) this.connection();
-    if (parts.has("pods")) this.nav();
+    if (parts.has("connection") || parts.has("moment")) this.connection();
+    if (parts.has("pods") || parts.has("moment")) this.nav();
     this.view?.update?.(parts);
   }
 
@@ -139,9 +146,23 @@ class Page {
       stale: `The cluster does not respond: ${problem}. The dashboard shows the state of ${since}.`,
     };
     const text = texts[/** @type {keyof typeof texts} */ (connection)];
-    const lines = [...(text ? [text] : []), ...failures];
+    const lines = [...(text ? [text] : []), ...failures].map((each) => h("p", null, each));
+    lines.push(...this.moment());
     part("banner").hidden = !lines.length;
-    fill(part("banner"), lines.map((each) => h("p", null, each)));
+    fill(part("banner"), lines);
+  }
+
+  /** Says which moment the page shows, if that is not the present. */
+  moment() {
+    const { past, momentProblem } = this.store;
+    const route = parse(location.hash);
+    const back = h("a", { href: to(route.view, route.names, { at: "" }) }, "Show the present");
+    if (momentProblem) {
+      return [h("p", null, `This moment cannot be shown: ${momentProblem}. The page shows the present. `, back)];
+    }
+    if (!past) return [];
+    const shown = ONLY_PRESENT.has(this.address) ? "This view shows the present; the other views show the past: " : "The page shows the past: ";
+    return [h("p", null, shown, when(past.time), ". ", back)];
   }
 
   /** @param {KeyboardEvent} event */

@@ -243,14 +243,28 @@ export function listView({ title, nothing, table, rows, text, about, announce })
 }
 
 /**
+ * What a view shows in the past if the history has no details; null in the present.
+ * @param {import("./store.js").Store} store
+ */
+export function noDetails(store) {
+  return store.past ? h("p", { class: "quiet" }, "The history has no details of single objects. Show the present to read them.") : null;
+}
+
+/**
  * A view of one thing that is asked for, and asked for again when something of it has changed.
- * @param {{path: string, parts: string[], show: (answer: any) => any}} options
+ * `past` returns what to show instead while the page shows a past moment, or null.
+ * @param {{path: string, parts: string[], show: (answer: any) => any, past: () => any}} options
  * @returns {{element: HTMLElement, update: (changed: Set<string>) => void, close: () => void}}
  */
-export function detailView({ path, parts, show }) {
+export function detailView({ path, parts, show, past }) {
   const element = h("div", { class: "detail" }, loading());
   let [isAsked, isAgain, isClosed] = [false, false, false];
   const ask = async () => {
+    const instead = past();
+    if (instead) {
+      fill(element, instead);
+      return;
+    }
     if (isAsked) {
       isAgain = true;
       return;
@@ -258,7 +272,7 @@ export function detailView({ path, parts, show }) {
     isAsked = true;
     try {
       const answer = await get(path);
-      if (!isClosed) fill(element, show(answer));
+      if (!isClosed) fill(element, past() ?? show(answer));
     } catch (error) {
       if (!isClosed) fill(element, problem(error));
     }
@@ -272,7 +286,7 @@ export function detailView({ path, parts, show }) {
   return {
     element,
     update: (changed) => {
-      if (parts.some((each) => changed.has(each))) ask();
+      if (changed.has("moment") || parts.some((each) => changed.has(each))) ask();
     },
     close: () => (isClosed = true),
   };

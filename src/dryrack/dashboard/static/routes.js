@@ -18,9 +18,20 @@ function decoded(text) {
   }
 }
 
-/** @param {string} view @param {string[]} names @param {{[key: string]: string}} [query] */
+/** The moment of the page, which its links keep. */
+let moment = "";
+
+/** @param {string} at a revision or a time; "" for the present */
+export function keepMoment(at) {
+  moment = at;
+}
+
+/**
+ * The address of a view; it is of the moment that the page shows, unless the query has another.
+ * @param {string} view @param {string[]} names @param {{[key: string]: string}} [query]
+ */
 export function to(view, names = [], query = {}) {
-  const set = Object.entries(query).filter(([, value]) => value);
+  const set = Object.entries({ at: moment, ...query }).filter(([, value]) => value);
   const more = set.length ? `?${new URLSearchParams(set)}` : "";
   return `#/${[view, ...names].map(encodeURIComponent).join("/")}${more}`;
 }

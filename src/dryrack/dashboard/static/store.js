@@ -1,10 +1,13 @@
-// What is known of the cluster: read once, then kept by the stream. Views subscribe.
+// What is known of the cluster: read once, then kept by the stream. Views subscribe. While the page
+// shows a past moment, all of them read the state of that moment.
 
 import { follow, get } from "./api.js";
 import { Fleet } from "./map/fleet.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
 const LISTS = ["pods", "claims", "gangs", "events"];
+/** The lists of which the server knows the past. */
+const PAST_LISTS = ["pods", "claims", "gangs"];
 
 /** @param {any} row */
 export function nameOf(row) {
@@ -14,9 +17,17 @@ export function nameOf(row) {
 export class Store {
   constructor() {
     /** @type {Fleet | null} */
-    this.fleet = null;
+    this.present = null;
     /** @type {{[list: string]: Map<string, any>}} */
-    this.lists = Object.fromEntries(LISTS.map((each) => [each, new Map()]));
+    this._lists = Object.fromEntries(LISTS.map((each) => [each, new Map()]));
+    /** The state of the moment that the page shows; null for now.
+     * @type {{at: string, time: string, fleet: Fleet, lists: {[list: string]: Map<string, any>}} | null} */
+    this.past = null;
+    /** Why the page cannot show the moment of its address. */
+    this.momentProblem = "";
+    /** The moment of the address; "" and "now" are the present. */
+    this._at = "";
+    this._isTravelling = false;
     /** @type {"loading" | "live" | "lost" | "failed" | "stale"} */
     this.connection = "loading";
     this.problem = "";
@@ -33,6 +44,38 @@ export class Store {
     this._changed = new Set();
   }
 
+  /** The fleet now, or at the moment that the page shows. @returns {Fleet | null} */
+  get fleet() {
+    return this.past?.fleet ?? this.present;
+  }
+
+  /** The lists now, or at the moment that the page shows. */
+  get lists() {
+    return this.past?.lists ?? this._lists;
+  }
+
+  /** Shows another moment. @param {string} at a revision or a time; "" or "now" for the present */
+  async travel(at) {
+    if (at === this._at) return;
+    this._at = at;
+    // A slider passes many moments; only the last one is read.
+    if (this._isTravelling) return;
+    this._isTravelling = true;
+    let shown;
+    while (shown !== this._at) {
+      shown = this._at;
+      this.momentProblem = "";
+      try {
+        this.past = shown && shown !== "now" ? await stateAt(shown) : null;
+      } catch (error) {
+        this.past = null;
+        this.momentProblem = /** @type {Error} */ (error).message;
+      }
+      for (const each of ["moment", "fleet", ...PAST_LISTS]) this._tell(each);
+    }
+    this._isTravelling = false;
+  }
+
   /** @param {(parts: Set<string>) => void} told which parts are others now @returns {() => void} */
   subscribe(told) {
     this._subscribers.add(told);
@@ -44,7 +87,7 @@ export class Store {
     this._end();
     try {
       const fleet = await get("fleet");
-      this.fleet = new Fleet(fleet);
+      this.present = new Fleet(fleet);
       this._tell("fleet");
       const answers = await Promise.all(LISTS.map((each) => get(each)));
       LISTS.forEach((each, n) => this._replace(each, answers[n][each]));
@@ -94,22 +137,22 @@ export class Store {
 
   /** @param {string} list @param {any[]} rows */
   _replace(list, rows) {
-    this.lists[list] = new Map(rows.map((each) => [keyOf(list, each), each]));
+    this._lists[list] = byKey(list, rows);
     this._tell(list);
   }
 
   /** @param {any} change */
   _apply(change) {
     this.known = new Date();
-    if (change.fleet && this.fleet) {
-      this.fleet.apply(change.fleet);
+    if (change.fleet && this.present) {
+      this.present.apply(change.fleet);
       this._tell("fleet");
     }
     for (const list of LISTS) {
       if (!change[list]) continue;
-      for (const row of change[list].changed) this.lists[list].set(keyOf(list, row), row);
+      for (const row of change[list].changed) this._lists[list].set(keyOf(list, row), row);
       for (const gone of change[list].gone) {
-        this.lists[list].delete(typeof gone === "string" ? gone : keyOf(list, gone));
+        this._lists[list].delete(typeof gone === "string" ? gone : keyOf(list, gone));
       }
       this._tell(list);
     }
@@ -139,6 +182,24 @@ export class Store {
   sorted(list) {
     return [...this.lists[list].values()].sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
   }
+}
+
+/** @param {string} at */
+async function stateAt(at) {
+  const query = `at=${encodeURIComponent(at)}`;
+  const [fleet, ...answers] = await Promise.all([
+    get(`fleet?${query}`),
+    ...PAST_LISTS.map((each) => get(`${each}?${query}`)),
+  ]);
+  // Events are of the present: the server keeps no earlier ones.
+  const lists = Object.fromEntries(LISTS.map((each) => [each, new Map()]));
+  PAST_LISTS.forEach((each, n) => (lists[each] = byKey(each, answers[n][each])));
+  return { at, time: fleet.time, fleet: new Fleet(fleet), lists };
+}
+
+/** @param {string} list @param {any[]} rows @returns {Map<string, any>} */
+function byKey(list, rows) {
+  return new Map(rows.map((each) => [keyOf(list, each), each]));
 }
 
 /** @param {string} list @param {any} row */

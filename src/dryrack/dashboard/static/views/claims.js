@@ -3,8 +3,8 @@
 import { path } from "../api.js";
 import { h } from "../dom.js";
 import {
-  badge, clock, deviceLink, detailView, empty, facts, heading, listView, nodeLink, objectLink,
-  section, stateBadge, Table, whyLink,
+  badge, clock, detailView, deviceLink, empty, facts, heading, listView, nodeLink, noDetails,
+  objectLink, section, stateBadge, Table, whyLink,
 } from "../parts.js";
 import { picture } from "../picture.js";
 import { nameOf } from "../store.js";
@@ -59,12 +59,13 @@ function pods(claim) {
   return [few, claim.pods.length > 3 ? h("div", { class: "quiet" }, `and ${claim.pods.length - 3} more`) : null];
 }
 
-/** @param {import("../page.js").Context} _ @param {import("../routes.js").Route} route */
-export function claimView(_, route) {
+/** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
+export function claimView({ store }, route) {
   const [namespace, name] = route.names;
   return detailView({
     path: `claims/${path(namespace, name ?? "")}`,
     parts: ["claims", "pods", "fleet"],
+    past: () => noDetails(store),
     show: (claim) => [
       heading(`Claim ${namespace}/${name}`, claimBadge(claim.state), whyLink("claim", namespace, name, "Why, and try a change")),
       facts([
@@ -110,6 +111,12 @@ const wayKey = (request, way) => `request ${request.name}/${way.name}`;
 /** @param {any} device */
 const deviceKey = (device) => `device ${device.driver}/${device.pool}/${device.device}`;
 
+/** @param {any} toleration */
+function tolerationText({ key, operator, value, effect }) {
+  const taint = key ? (operator === "Exists" || !value ? key : `${key}=${value}`) : "all taints";
+  return effect ? `${taint}:${effect}` : taint;
+}
+
 /** @param {any} request @param {any} way */
 function wayBox(request, way) {
   const isAlternative = request.ways.length > 1;
@@ -122,6 +129,7 @@ function wayBox(request, way) {
       h("div", null, `${count} × ${way.class}`),
       way.selectors.map((/** @type {string} */ each) => h("code", { class: "expression" }, each)),
       Object.entries(way.capacity).map(([name, amount]) => h("div", { class: "quiet" }, `${name} ${amount}`)),
+      way.tolerations.map((/** @type {any} */ each) => h("div", { class: "quiet" }, `tolerates ${tolerationText(each)}`)),
       way.adminAccess ? badge("admin access", "near") : null,
       isAlternative && way.isTaken ? badge("taken", "good") : null,
       way.isPassedOver ? badge("skipped", "near") : null,

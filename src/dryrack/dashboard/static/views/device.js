@@ -5,10 +5,11 @@ import { h } from "../dom.js";
 import { deviceLink, detailView, facts, meter, nodeLink, objectLink, stateBadge } from "../parts.js";
 
 /**
+ * @param {import("../store.js").Store} store
  * @param {[string, string, string]} names driver, pool, device
  * @param {() => void} close
  */
-export function devicePanel(names, close) {
+export function devicePanel(store, names, close) {
   const button = h(
     "button",
     { type: "button", class: "icon close", "aria-label": "Close (Esc)", title: "Close (Esc)", onclick: close },
@@ -18,9 +19,28 @@ export function devicePanel(names, close) {
     path: `devices/${path(...names)}`,
     parts: ["fleet", "claims"],
     show: (device) => device_(device),
+    past: () => (store.past ? pastDevice(store, names.join("/")) : null),
   });
   const element = h("div", { class: "device" }, button, h("h2", { class: "name" }, names[2]), view.element);
   return { ...view, element };
+}
+
+/** What the history knows of a device. @param {import("../store.js").Store} store @param {string} id */
+function pastDevice(store, id) {
+  const device = store.fleet?.devices.get(id);
+  if (!device) return [h("p", null, "The device did not exist at this moment.")];
+  const claims = store.sorted("claims").filter((each) => each.devices.includes(id));
+  return [
+    h("p", { class: "lead" }, stateBadge(device.state)),
+    facts([
+      ["node", device.node ? nodeLink(device.node) : "–"],
+      ["model", device.model],
+      ["driver", device.driver],
+      ["pool", device.pool],
+    ]),
+    holders({ claims: claims.map((each) => ({ claim: `${each.namespace}/${each.name}`, pods: each.pods.map((/** @type {string} */ pod) => `${each.namespace}/${pod}`) })) }),
+    h("p", { class: "quiet" }, "The history has no attributes, capacities, or taints."),
+  ];
 }
 
 /** @param {any} device */
@@ -33,6 +53,7 @@ function device_(device) {
       ["driver", device.driver],
       ["pool", `${device.pool}, generation ${device.generation}`],
       ["slice", device.slices.join(", ")],
+      ["sharing", device.sharesCapacity ? "several claims can share its capacity" : ""],
     ]),
     holders(device),
     taints(device.taints ?? []),

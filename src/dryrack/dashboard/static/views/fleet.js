@@ -1,8 +1,6 @@
 // The fleet: what is free by model, the map, and the device that is selected.
 
-import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
-import { Fleet } from "../map/fleet.js";
 import { FleetMap } from "../map/map.js";
 import { MEANINGS, NO_NODE, swatch } from "../map/paint.js";
 import { empty, loading } from "../parts.js";
@@ -29,8 +27,6 @@ export class FleetView {
     this.nothing = h("div", { class: "nothing" }, loading());
     /** @type {ReturnType<typeof devicePanel> | null} */
     this.device = null;
-    /** @type {Fleet | null} what it looked like then */
-    this.past = null;
     this.field = new GroupingField((name) => this._go({ group: name === "nothing" ? "" : name }));
     this.timeline = new Timeline({
       show: (revision) => this._go({ at: String(revision) }),
@@ -45,8 +41,6 @@ export class FleetView {
     this._selected = "";
     this._grouped = "";
     this._at = "";
-    this._shown = "";
-    this._isAsking = false;
     this._arrangement = 0;
     this._fitted = "nothing";
     this._isGroupedAgain = false;
@@ -86,7 +80,7 @@ export class FleetView {
 
   /** The fleet that is shown: as it is, or as it was. */
   get fleet() {
-    return this.past ?? this.store.fleet;
+    return this.store.fleet;
   }
 
   _zoom() {
@@ -113,7 +107,7 @@ export class FleetView {
     return true;
   }
 
-  /** Another moment, or now. @param {string} at a revision, or `now` with the slider */
+  /** Opens or closes the slider. @param {string} at a revision, a time, or `now` with the slider */
   async _then(at) {
     if (at === this._at) return;
     const { element } = this.timeline;
@@ -122,17 +116,6 @@ export class FleetView {
     element.hidden = !at;
     if (!at) this.timeline.stop();
     if (isOpened) await this.timeline.load(Number(at) || 0);
-    // While a slider moves, moments that were passed already are not asked for.
-    if (this._isAsking) return;
-    this._isAsking = true;
-    while (this._shown !== this._at) {
-      const wanted = this._at;
-      const answer = Number(wanted) ? await get(`fleet?at=${wanted}`).catch(() => null) : null;
-      this.past = answer && new Fleet(answer);
-      this._shown = wanted;
-      this._show();
-    }
-    this._isAsking = false;
   }
 
   /** @param {string} name */
@@ -178,7 +161,7 @@ export class FleetView {
     if (id === this._selected) return;
     this._selected = id;
     this.device?.close();
-    this.device = id ? devicePanel(idParts(id), () => this.escape()) : null;
+    this.device = id ? devicePanel(this.store, idParts(id), () => this.escape()) : null;
     this.panel.hidden = !id;
     fill(this.panel, this.device?.element);
     const known = this.store.fleet?.devices.get(id);
@@ -202,7 +185,7 @@ export class FleetView {
   /** @param {Set<string>} parts */
   update(parts) {
     this.device?.update(parts);
-    if (parts.has("fleet") && !this.past) this._show();
+    if (parts.has("fleet")) this._show();
     if (this._at === "now") this.timeline.refresh();
   }
 
@@ -218,7 +201,7 @@ export class FleetView {
     if (fleet.arrangement !== this._arrangement) this._groupAgain();
     this._arrangement = fleet.arrangement;
     this.map.show(fleet);
-    this.element.classList.toggle("past", this.past !== null);
+    this.element.classList.toggle("past", this.store.past !== null);
     if (isFirst) this.follow(this.route);
   }
 

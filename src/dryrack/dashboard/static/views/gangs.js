@@ -3,8 +3,8 @@
 import { path } from "../api.js";
 import { h } from "../dom.js";
 import {
-  badge, clock, detailView, empty, facts, happenings, heading, listView, meter, nodeLink, objectLink,
-  section, Table, whyLink,
+  badge, clock, detailView, empty, facts, happenings, heading, listView, meter, nodeLink,
+  noDetails, objectLink, section, Table, whyLink,
 } from "../parts.js";
 import { nameOf } from "../store.js";
 
@@ -36,13 +36,14 @@ export function gangsView({ store }) {
   });
 }
 
-/** @param {import("../page.js").Context} _ @param {import("../routes.js").Route} route */
-export function gangView(_, route) {
+/** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
+export function gangView({ store }, route) {
   const [namespace, ...rest] = route.names;
   const name = rest.join("/");
   return detailView({
     path: `gangs/${path(namespace, name)}`,
     parts: ["gangs", "pods", "claims"],
+    past: () => noDetails(store),
     show: (gang) => [
       heading(`Gang ${namespace}/${name}`, gangBadge(gang.status), whyLink("gang", namespace, name, "Why, and try a change")),
       facts([["kind", gang.dialect], ["created", gang.created]]),

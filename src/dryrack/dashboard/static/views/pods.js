@@ -3,15 +3,17 @@
 import { path } from "../api.js";
 import { h } from "../dom.js";
 import {
-  badge, detailView, empty, facts, happenings, heading, nodeLink, objectLink, section, whyLink,
+  badge, detailView, empty, facts, happenings, heading, nodeLink, noDetails, objectLink, section,
+  whyLink,
 } from "../parts.js";
 
-/** @param {import("../page.js").Context} _ @param {import("../routes.js").Route} route */
-export function podView(_, route) {
+/** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
+export function podView({ store }, route) {
   const [namespace = "", name = ""] = route.names;
   return detailView({
     path: `pod/${path(namespace, name)}`,
     parts: ["pods", "claims", "events"],
+    past: () => noDetails(store),
     show: (pod) => [
       heading(
         `Pod ${namespace}/${name}`,

@@ -4,7 +4,7 @@ import { path } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { Fleet } from "../map/fleet.js";
 import { FleetMap } from "../map/map.js";
-import { badge, deviceLink, detailView, heading, nodeLink } from "../parts.js";
+import { badge, detailView, deviceLink, heading, nodeLink, noDetails } from "../parts.js";
 import { to, toDevice } from "../routes.js";
 import { trialForm } from "./trial.js";
 
@@ -19,6 +19,7 @@ export function whyView({ store }, route) {
   const view = detailView({
     path: `explain/${path(kind, namespace, name)}`,
     parts: ["fleet", "claims", "pods", "gangs"],
+    past: () => noDetails(store),
     show: (answer) => {
       map.mark(answer);
       return caseOf(answer);
@@ -71,7 +72,9 @@ function podCase(pod) {
       placed ? [" on ", nodeLink(placed)] : null,
     ),
     pod.schedulingGates?.length ? h("p", null, `Not scheduled before these scheduling gates are removed: ${pod.schedulingGates.join(", ")}`) : null,
-    pod.message ? h("p", { class: "message" }, pod.message) : null,
+    // The cause names the node of the first card; the scheduler's message can name another one.
+    pod.cause ? h("p", { class: "cause" }, pod.cause) : null,
+    pod.message && pod.message !== pod.cause ? h("p", { class: "message" }, "Message of the scheduler: ", pod.message) : null,
     given(pod.claims),
     helps(pod.helps),
     nodes(pod.nodes),
