@@ -170,7 +170,7 @@ def test_a_cluster_that_cannot_be_followed_is_told() -> None:
 
 
 def test_a_cordon_changes_the_free_devices_and_keeps_the_summary() -> None:
-    """A cordoned node has no free devices; a label alone sends no summary, so the last one holds."""
+    """A cordoned node has no free devices; a change of a label alone sends no summary."""
 
     async def story(page: Visit) -> None:
         fleet = await page.get("fleet")
