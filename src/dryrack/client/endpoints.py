@@ -82,9 +82,13 @@ TAINT_RULES = _built_in("DeviceTaintRule")
 TAINT_RULES_V1 = Endpoint(
     "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", is_namespaced=False
 )
+TAINT_RULE_VERSIONS = (TAINT_RULES_V1, TAINT_RULES)
+"""The versions that releases serve, the newest first."""
 PRIORITY_CLASSES = _built_in("PriorityClass")
 POD_GROUPS = _built_in("PodGroup")
 POD_GROUPS_V1BETA1 = Endpoint("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
+POD_GROUP_VERSIONS = (POD_GROUPS_V1BETA1, POD_GROUPS)
+"""The versions that releases serve, the newest first."""
 WORKLOADS_V1ALPHA1 = Endpoint("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
 COSCHEDULING_POD_GROUPS = Endpoint("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 DEFINITIONS = _built_in("CustomResourceDefinition")

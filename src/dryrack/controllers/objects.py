@@ -1,6 +1,7 @@
 """Read and change parts that all kinds have: owners, conditions, deletion."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dryrack.client.endpoints import Endpoint
@@ -11,6 +12,12 @@ from dryrack.kinds.paths import status_of as status_of
 from dryrack.kinds.raw import Raw
 
 FAULTS = (DEVICE_FAULT, NODE_FAULT)
+
+
+def in_version_of(endpoint: Endpoint, obj: Raw) -> Endpoint:
+    """Return the endpoint of a kind in the API version in which an object was read."""
+    version = str(obj.get("apiVersion") or endpoint.version).rpartition("/")[2]
+    return replace(endpoint, version=version)
 
 
 def uid_of(obj: Raw) -> str:

@@ -9,26 +9,47 @@ with a claim that is being deleted.
 
 from collections.abc import Iterable, Sequence
 
-from dryrack.client.endpoints import POD_GROUPS, PODS, VOLUME_CLAIMS, VOLUMES, Endpoint
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import (
+    POD_GROUP_VERSIONS,
+    POD_GROUPS,
+    PODS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Endpoint,
+)
 from dryrack.client.informer import Informer, Name, name_of
+from dryrack.client.timekeeping import timestamp
 from dryrack.controllers.objects import (
+    condition_of,
     finalizers_of,
+    in_version_of,
     is_controlled_by,
     is_deleted,
     is_terminal,
     spec_of,
     status_of,
     uid_of,
+    with_condition,
 )
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.volumes import claims_of
-from dryrack.controllers.writes import NOTHING, EngineContext, Patch, Plan, without_finalizer
+from dryrack.controllers.writes import (
+    NOTHING,
+    EngineContext,
+    Patch,
+    Plan,
+    Update,
+    without_finalizer,
+)
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
 GROUP_FINALIZER = "scheduling.k8s.io/podgroup-protection"
+UNUSED = "Unused"
+"""The condition of a claim that no pod refers to."""
 
 
 def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan:
@@ -44,41 +65,91 @@ def plan(endpoint: Endpoint, obj: Raw, finalizer: str, *, is_used: bool) -> Plan
     return Plan((Patch(endpoint, name_of(obj), {"metadata": identity | finalizers}),))
 
 
-def uses(pod: Raw, claim: Raw) -> bool:
-    """Return True if a bound pod, even one that has ended, keeps a claim that it names."""
+def refers_to(pod: Raw, claim: Raw) -> bool:
+    """Return True if a pod names a claim, or has it for an ephemeral volume."""
     name = claim["metadata"]["name"]
-    sources = [get(each, "persistentVolumeClaim", {}) for each in spec_of(pod)["volumes"]]
-    if any(each.get("claimName") == name for each in sources):
-        return True
+    sources = [get(each, "persistentVolumeClaim", {}) for each in get(pod, "spec.volumes", ())]
+    return any(each.get("claimName") == name for each in sources) or is_controlled_by(claim, pod)
+
+
+def uses(pod: Raw, claim: Raw) -> bool:
+    """Return True if a bound pod, even one that has ended, keeps a claim that it refers to."""
     # An ephemeral claim can be deleted when the containers have ended, before the pod is deleted.
     is_shut_down = is_deleted(pod) and pod["metadata"].get("deletionGracePeriodSeconds") == 0
-    return is_controlled_by(claim, pod) and not is_shut_down
+    return refers_to(pod, claim) and not (is_shut_down and is_controlled_by(claim, pod))
+
+
+def is_over(pod: Raw) -> bool:
+    """Return True if no container of a pod runs, and none will."""
+    states = [get(each, "state", {}) for each in get(pod, "status.containerStatuses", ())]
+    return is_terminal(pod) or (is_deleted(pod) and not any("running" in each for each in states))
+
+
+def plan_condition(claim: Raw, *, is_used: bool, now: float) -> Plan:
+    """Return the write of the condition `Unused` of a bound claim, if it has changed."""
+    status = "False" if is_used else "True"
+    before = condition_of(claim, UNUSED)
+    if before is not None and before.get("status") == status:
+        return NOTHING
+    reason = "PodUsingPVC" if is_used else "NoPodsUsingPVC"
+    message = "A pod is" if is_used else "No pods are"
+    condition = {"type": UNUSED, "status": status, "lastTransitionTime": timestamp(now)}
+    condition |= {"reason": reason, "message": f"{message} currently referencing this PVC"}
+    conditions = with_condition(get(claim, "status.conditions", ()), condition)
+    changed = claim | {"status": status_of(claim) | {"conditions": conditions}}
+    return Plan((Update(VOLUME_CLAIMS, changed, "status"),))
 
 
 class ClaimProtection(Reconciler[Name]):
-    """Keeps PersistentVolumeClaims while bound pods use them."""
+    """Keeps PersistentVolumeClaims while bound pods use them, and marks those without pods."""
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "persistentvolumeclaim-protection-controller")
+        self._is_tracking = context.behaviour.volume_claims_are_tracked
         self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
         self._pods = self.watch(PODS, self._on_pod)
-        self._users = self._pods.index("keeps volume claim", _kept_claims)
+        self._users = self._pods.index("refers to volume claim", _claim_keys)
 
     def _on_claim(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and is_deleted(new) == (CLAIM_FINALIZER in finalizers_of(new)):
+        if new is None:
+            return
+        is_unprotected = is_deleted(new) == (CLAIM_FINALIZER in finalizers_of(new))
+        if is_unprotected or (self._is_tracking and _is_bound(new)):
             self.queue.add(name_of(new))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        if old is not None and (new is None or is_deleted(new)):
-            for name in claims_of(old):
+        has_ended = old is not None and (new is None or is_deleted(new))
+        if self._is_tracking:
+            # Also a pod that starts or ends changes the condition of its claims.
+            has_ended |= old is None or new is None or is_over(old) != is_over(new)
+        if has_ended:
+            for name in claims_of(new or old or {}):
                 self.queue.add(name)
 
     async def decide(self, name: Name) -> Plan:
         claim = self._claims.objects.get(name)
         if claim is None:
             return NOTHING
-        is_used = any(uses(pod, claim) for pod in self._users.get("/".join(name)))
-        return plan(VOLUME_CLAIMS, claim, CLAIM_FINALIZER, is_used=is_used)
+        pods = self._users.get("/".join(name))
+        is_used = any(uses(pod, claim) for pod in pods if spec_of(pod).get("nodeName"))
+        answer = plan(VOLUME_CLAIMS, claim, CLAIM_FINALIZER, is_used=is_used)
+        if answer is not NOTHING or not self._is_tracking or not _is_bound(claim):
+            return answer
+        answer = _plan_condition_for(claim, pods, self._clock.now())
+        if any(refers_to(pod, claim) and not is_over(pod) for pod in pods) or answer is NOTHING:
+            return answer
+        # The cache may lack a pod that was created just now.
+        listing = await self._client.list(PODS, Selection(namespace=name.namespace))
+        return _plan_condition_for(claim, listing.items, self._clock.now())
+
+
+def _plan_condition_for(claim: Raw, pods: Iterable[Raw], now: float) -> Plan:
+    is_used = any(refers_to(pod, claim) and not is_over(pod) for pod in pods)
+    return plan_condition(claim, is_used=is_used, now=now)
+
+
+def _is_bound(claim: Raw) -> bool:
+    return not is_deleted(claim) and status_of(claim).get("phase") == "Bound"
 
 
 class VolumeProtection(Reconciler[Name]):
@@ -100,15 +171,15 @@ class VolumeProtection(Reconciler[Name]):
         return plan(VOLUMES, volume, VOLUME_FINALIZER, is_used=is_used)
 
 
-def _kept_claims(pod: Raw) -> Iterable[str]:
-    return ["/".join(each) for each in claims_of(pod)] if spec_of(pod).get("nodeName") else ()
+def _claim_keys(pod: Raw) -> Iterable[str]:
+    return ["/".join(each) for each in claims_of(pod)]
 
 
 def plan_group(group: Raw, active_pods: int) -> Plan:
     """Remove the finalizer of a deleted group without active pods."""
     if not is_deleted(group) or GROUP_FINALIZER not in finalizers_of(group) or active_pods:
         return NOTHING
-    return Plan((without_finalizer(POD_GROUPS, group, GROUP_FINALIZER),))
+    return Plan((without_finalizer(in_version_of(POD_GROUPS, group), group, GROUP_FINALIZER),))
 
 
 class GroupProtection(Reconciler[Name]):
@@ -121,7 +192,7 @@ class GroupProtection(Reconciler[Name]):
         self._active = self._pods.index("active in group", _group_keys)
 
     async def run(self) -> None:
-        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        self._groups = await self.watch_if_served(POD_GROUP_VERSIONS, self._on_group)
         await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:

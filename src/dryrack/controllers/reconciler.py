@@ -71,21 +71,24 @@ class Reconciler(Generic[Key]):
             informer.listen(listener)
         return informer
 
-    async def watch_if_served(self, endpoint: Endpoint, listener: Listener) -> Informer | None:
+    async def watch_if_served(
+        self, versions: Sequence[Endpoint], listener: Listener
+    ) -> Informer | None:
         """
-        Return the complete informer of an alpha or beta kind, or None if it is not served.
+        Return the complete informer of a kind in the first version that is served, or None.
 
         Discovery is asked once: to serve such a kind, the server is restarted, and so are we.
         """
         while True:
             try:
-                if not await is_served(self._client, endpoint):
-                    return None
+                served = [each for each in versions if await is_served(self._client, each)]
                 break
             except (ApiError, TransportError) as error:
-                _logger.warning("discovery of %s: %s", endpoint.resource, error)
+                _logger.warning("discovery of %s: %s", versions[0].resource, error)
             await sleep(self._clock, _DISCOVERY_RETRY_SECONDS)
-        informer = self._context.informers.of(endpoint)
+        if not served:
+            return None
+        informer = self._context.informers.of(served[0])
         informer.listen(listener)
         await informer.synced.wait()
         return informer

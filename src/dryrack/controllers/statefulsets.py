@@ -1,5 +1,5 @@
 """
-Stateful sets: pods with fixed names, created in order and replaced in reverse, one at a time.
+Stateful sets: pods with fixed names, created in order and replaced in reverse.
 
 Each pod has PersistentVolumeClaims, one of each template. They are created before their pod and
 outlive it, unless the retention policy makes the pod or the set their owner.
@@ -48,6 +48,8 @@ from dryrack.controllers.writes import (
 )
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import ControllerBehaviour
+from dryrack.kinds.rules.int_or_percent import scaled_value
 
 REVISION_HASH = "controller.kubernetes.io/hash"
 
@@ -64,6 +66,7 @@ class StatefulSetInputs:
     candidates: Sequence[Raw]
     revisions: Sequence[Raw]
     now: float
+    behaviour: ControllerBehaviour
     known_claim: Known = lambda name: None
 
     @property
@@ -85,6 +88,18 @@ class StatefulSetInputs:
     @property
     def min_ready_seconds(self) -> float:
         return min_ready_seconds_of(self.stateful_set)
+
+    @property
+    def partition(self) -> int:
+        """The first ordinal whose pod gets the new revision."""
+        strategy = get(self.stateful_set, "spec.updateStrategy", {})
+        return self.first + int(get(strategy, "rollingUpdate.partition") or 0)
+
+    @property
+    def max_unavailable(self) -> int:
+        """The number of pods that may be unavailable during an update."""
+        wanted = get(self.stateful_set, "spec.updateStrategy.rollingUpdate.maxUnavailable")
+        return max(1, scaled_value(wanted, self.replicas, default=1, rounds_up=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +200,12 @@ def _is_available(inputs: StatefulSetInputs, pod: Raw) -> bool:
 
 
 def _update(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Templates) -> list[Write]:
-    """Replace pods from the last to the first, each when all pods after it are available."""
-    strategy = get(inputs.stateful_set, "spec.updateStrategy", {})
-    if strategy.get("type") == "OnDelete":
+    """Return the deletions of pods with an old revision, from the last pod to the first."""
+    if get(inputs.stateful_set, "spec.updateStrategy.type") == "OnDelete":
         return []
-    partition = int(get(strategy, "rollingUpdate.partition") or 0)
-    lowest = max(inputs.first, partition)
-    for ordinal in range(inputs.first + inputs.replicas - 1, lowest - 1, -1):
+    if inputs.behaviour.stateful_sets_have_budgets:
+        return _update_within_budget(inputs, pods, templates)
+    for ordinal in reversed(range(inputs.partition, inputs.wanted.stop)):
         pod = pods.get(ordinal)
         if pod is None or is_deleted(pod):
             return []
@@ -202,11 +216,35 @@ def _update(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Template
     return []
 
 
+def _update_within_budget(
+    inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Templates
+) -> list[Write]:
+    """
+    Delete pods with an old revision while at most `maxUnavailable` pods are unavailable.
+
+    With the policy Parallel, deleting an old pod that is unavailable anyway takes nothing from the
+    budget. With OrderedReady all pods that are not deleted are available here.
+    """
+    existing = [pods[ordinal] for ordinal in inputs.wanted if ordinal in pods]
+    available = sum(_is_available(inputs, pod) for pod in existing)
+    budget = inputs.max_unavailable - (inputs.replicas - available)
+    old = [
+        pods[ordinal]
+        for ordinal in reversed(range(inputs.partition, inputs.wanted.stop))
+        if ordinal in pods
+        and not is_deleted(pods[ordinal])
+        and labels_of(pods[ordinal]).get(HASH_LABEL) != templates.new
+    ]
+    stuck = [] if inputs.is_ordered else [pod for pod in old if not _is_available(inputs, pod)]
+    others = [pod for pod in old if pod not in stuck]
+    return [
+        write for pod in (*stuck, *others[: max(0, budget)]) for write in _deletion(inputs, pod)
+    ]
+
+
 def _creation(inputs: StatefulSetInputs, ordinal: int, templates: Templates) -> list[Write]:
     owner = inputs.stateful_set
-    strategy = get(owner, "spec.updateStrategy", {})
-    partition = int(get(strategy, "rollingUpdate.partition") or 0)
-    is_old = ordinal < partition and templates.old != templates.new
+    is_old = ordinal < inputs.partition and templates.old != templates.new
     template = templates.old_template if is_old else get(owner, "spec.template", {})
     pod = pod_from(template, owner, STATEFUL_SETS)
     name = f"{owner['metadata']['name']}-{ordinal}"
@@ -244,7 +282,9 @@ def _status(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Template
     ready = [pod for pod in existing if is_ready(pod)]
     available = sum(is_available(pod, inputs.min_ready_seconds, inputs.now) for pod in ready)
     current = sum(labels_of(pod).get(HASH_LABEL) == templates.old for pod in living)
-    is_complete = updated == inputs.replicas == len(ready) == len(existing)
+    strategy = get(owner, "spec.updateStrategy.type")
+    can_complete = strategy != "OnDelete" or inputs.behaviour.on_delete_completes
+    is_complete = can_complete and updated == inputs.replicas == len(ready) == len(existing)
     counts = {
         "readyReplicas": len(ready),
         "currentReplicas": updated if is_complete else current,
@@ -258,7 +298,7 @@ def _status(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Template
         "currentRevision": templates.new if is_complete else templates.old,
         "updateRevision": templates.new,
     }
-    if old.get("conditions"):
+    if old.get("conditions") and inputs.behaviour.stateful_sets_keep_conditions:
         status["conditions"] = old["conditions"]
     return status_update(STATEFUL_SETS, owner, status)
 
@@ -289,6 +329,7 @@ class StatefulSetController(OwnerReconciler):
                 self.candidates.of(stateful_set),
                 self._history.controlled(stateful_set),
                 self._clock.now(),
+                self._context.behaviour,
                 lambda claim: self._claims.get(namespace, claim),
             )
         )

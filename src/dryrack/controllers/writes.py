@@ -24,7 +24,7 @@ from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.releases import CONTROLLERS, DEFAULT_RELEASE, ControllerBehaviour, Release
 
 if TYPE_CHECKING:
     from dryrack.controllers.containers.sandboxes import Sandboxes
@@ -166,7 +166,11 @@ class EngineContext:
     node_lease_seconds: int = 0
     """The duration of leases of virtual nodes; 0: as for a kubelet."""
     release: Release = DEFAULT_RELEASE
-    """The release of Kubernetes that controllers and virtual nodes behave as."""
+    """The release whose controllers the engines reproduce."""
+
+    @property
+    def behaviour(self) -> ControllerBehaviour:
+        return CONTROLLERS[self.release]
 
 
 Revisions = dict[tuple[Endpoint, Name], str]

@@ -8,10 +8,19 @@ PodGroup belong to the group, and their names are written to each of its pods; t
 reserves them for the group, once for all pods.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS, TEMPLATES, Endpoint
+from dryrack.client.endpoints import (
+    CLAIMS,
+    POD_GROUP_VERSIONS,
+    POD_GROUPS,
+    PODS,
+    TEMPLATES,
+    Endpoint,
+)
+from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.references import (
     Reference,
@@ -24,7 +33,14 @@ from dryrack.controllers.claims.references import (
     made_for_entry,
     pod_owner,
 )
-from dryrack.controllers.objects import controller_uids, is_deleted, spec_of, status_of, uid_of
+from dryrack.controllers.objects import (
+    controller_uids,
+    in_version_of,
+    is_deleted,
+    spec_of,
+    status_of,
+    uid_of,
+)
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
@@ -45,6 +61,9 @@ from dryrack.kinds.expansion.pod_claims import (
 )
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import CONTROLLERS, DEFAULT_RELEASE, ControllerBehaviour
+
+_logger = logging.getLogger(__name__)
 
 MANAGER = "ResourceClaimController"
 CONSUMERS_MAX = 256
@@ -55,6 +74,8 @@ def plan(
     claims: Mapping[Name, Raw],
     templates: Mapping[Name, Raw],
     group: Raw | None = None,
+    *,
+    behaviour: ControllerBehaviour = CONTROLLERS[DEFAULT_RELEASE],
 ) -> Plan:
     """Return what the claims of a pod need; claims of its group are created for the group."""
     if is_deleted(pod) or is_done(pod):
@@ -69,8 +90,11 @@ def plan(
     missing = [each for each in entries if each.name not in existing and each.name not in shared]
     if missing:
         return Plan(tuple(create_claim(pod, each, templates, PODS) for each in missing))
-    named = [each for each in entries if each.name in existing]
-    writes = update_claim_names(pod, named, existing, PODS)
+    names = {
+        each.name: name_of(existing[each.name]).name for each in entries if each.name in existing
+    }
+    kept = behaviour.claim_statuses_are_merged
+    writes = update_claim_names(pod, names, PODS, keeps_others=kept)
     return Plan(tuple(writes or _reserve(pod, claims, group)))
 
 
@@ -99,13 +123,21 @@ def create_claim(
 
 
 def update_claim_names(
-    owner: Raw, entries: Sequence[Reference], claims: Mapping[str, Raw], endpoint: Endpoint
+    owner: Raw, names: Mapping[str, str], endpoint: Endpoint, *, keeps_others: bool
 ) -> list[Write]:
-    """Write the names of its claims to the status of a pod or a group."""
-    names = [(each.name, claims[each.name]["metadata"]["name"]) for each in entries]
-    if [(each.name, each.claim) for each in entries] == names:
+    """
+    Write the names of its claims, by entry, to the status of a pod or a group.
+
+    With `keeps_others`, other entries of the status stay, and all are sorted.
+    """
+    status: Sequence[Raw] = get(owner, "status.resourceClaimStatuses", ())
+    known = {each["name"]: each.get("resourceClaimName") or "" for each in status}
+    if all(known.get(entry) == claim for entry, claim in names.items()):
         return []
-    statuses = [{"name": entry, "resourceClaimName": claim} for entry, claim in names]
+    if keeps_others:
+        others = {entry: claim for entry, claim in known.items() if claim}
+        names = dict(sorted({**others, **names}.items()))
+    statuses = [{"name": entry, "resourceClaimName": claim} for entry, claim in names.items()]
     name = name_of(owner)
     applied = {
         "metadata": {"name": name.name, "namespace": name.namespace},
@@ -150,7 +182,7 @@ class ClaimCreation(Reconciler[Name]):
         self._templates = self.watch(TEMPLATES, self._on_template)
 
     async def run(self) -> None:
-        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        self._groups = await self.watch_if_served(POD_GROUP_VERSIONS, self._on_group)
         await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:
@@ -183,6 +215,10 @@ class ClaimCreation(Reconciler[Name]):
         if pod is None:
             return NOTHING
         group = None
+        if group_of(pod) and self._groups is None and self._context.behaviour.groups_are_required:
+            message = "%s: the pod is a member of a PodGroup, and the cluster serves no PodGroups"
+            _logger.warning(message, "/".join(name))
+            return NOTHING
         if self._groups is not None and group_of(pod):
             group = self._groups.get(name.namespace, group_of(pod))
             if group is None:
@@ -195,9 +231,25 @@ class ClaimCreation(Reconciler[Name]):
         }
         for entry in claims_of_pod(pod):
             claim_name = Name(name.namespace, entry.claim or "")
-            if claim_name in self._claims.objects:
-                claims[claim_name] = self._claims.objects[claim_name]
-        return plan(pod, claims, self._templates.objects, group)
+            claim = await self._find_claim(claim_name, entry)
+            if claim is not None:
+                claims[claim_name] = claim
+        behaviour = self._context.behaviour
+        return plan(pod, claims, self._templates.objects, group, behaviour=behaviour)
+
+    async def _find_claim(self, name: Name, entry: Reference) -> Raw | None:
+        """
+        Return a claim that a pod names, from the cache, or else from the server.
+
+        The server is asked only about a claim that would be created again.
+        """
+        claim = self._claims.objects.get(name)
+        if claim is not None or not entry.claim or not entry.template:
+            return claim
+        try:
+            return await self._client.get(CLAIMS, name.name, name.namespace)
+        except NotFoundError:
+            return None
 
 
 def claim_keys(pod: Raw) -> Sequence[str]:
@@ -224,9 +276,11 @@ def plan_group(group: Raw, owned: Sequence[Raw], templates: Mapping[Name, Raw]) 
     entries = [each for each in claims_of(group) if each.template and each.claim != ""]
     existing = {made_for_entry(each): each for each in owned if is_made_for(each, group)}
     missing = [each for each in entries if each.name not in existing]
+    endpoint = in_version_of(POD_GROUPS, group)
     if missing:
-        return Plan(tuple(create_claim(group, each, templates, POD_GROUPS) for each in missing))
-    return Plan(tuple(update_claim_names(group, entries, existing, POD_GROUPS)))
+        return Plan(tuple(create_claim(group, each, templates, endpoint) for each in missing))
+    names = {each.name: name_of(existing[each.name]).name for each in entries}
+    return Plan(tuple(update_claim_names(group, names, endpoint, keeps_others=False)))
 
 
 class GroupClaimCreation(Reconciler[Name]):
@@ -240,7 +294,7 @@ class GroupClaimCreation(Reconciler[Name]):
         self._templates = self.watch(TEMPLATES, self._on_template)
 
     async def run(self) -> None:
-        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        self._groups = await self.watch_if_served(POD_GROUP_VERSIONS, self._on_group)
         await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:

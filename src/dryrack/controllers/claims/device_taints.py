@@ -18,7 +18,7 @@ from dryrack.client.endpoints import TAINT_RULES
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of, timestamp
 from dryrack.controllers.claims.references import claims_of_pod, is_reserved_for
-from dryrack.controllers.objects import condition_of, is_deleted, spec_of, uid_of
+from dryrack.controllers.objects import condition_of, in_version_of, is_deleted, spec_of, uid_of
 from dryrack.controllers.writes import NOTHING, Apply, Plan
 from dryrack.kinds.decode import decode
 from dryrack.kinds.expansion.workloads import tolerates
@@ -145,7 +145,7 @@ def plan_status(rule: Rule, count: Callable[[], Counts], now: float) -> Plan:
     condition["lastTransitionTime"] = timestamp(now)
     metadata = {"name": rule.raw["metadata"]["name"], "uid": uid_of(rule.raw)}
     reported = {"metadata": metadata, "status": {"conditions": [condition]}}
-    return Plan((Apply(TAINT_RULES, reported, MANAGER, "status"),))
+    return Plan((Apply(in_version_of(TAINT_RULES, rule.raw), reported, MANAGER, "status"),))
 
 
 def _judge(rule: Rule, counts: Counts) -> tuple[str, str, str]:

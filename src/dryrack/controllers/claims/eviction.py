@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dryrack.allocation import DeviceId
-from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULES
+from dryrack.client.endpoints import CLAIMS, PODS, SLICES, TAINT_RULE_VERSIONS
 from dryrack.client.informer import Name, name_of
 from dryrack.controllers.claims.device_taints import (
     NO_EXECUTE,
@@ -74,7 +74,7 @@ class DeviceTaintEviction(Reconciler[Name]):
         self._by_pool = self._slices.index("pool", _pool_keys)
 
     async def run(self) -> None:
-        await self.watch_if_served(TAINT_RULES, self._on_rule)
+        await self.watch_if_served(TAINT_RULE_VERSIONS, self._on_rule)
         async with asyncio.TaskGroup() as group:
             group.create_task(super().run(), name=NAME)
             group.create_task(self._rule_status.run(), name=f"{NAME} of rules")

@@ -9,7 +9,7 @@ counts as deleted.
 
 from collections.abc import Callable
 
-from dryrack.client.endpoints import CLAIMS, POD_GROUPS, PODS
+from dryrack.client.endpoints import CLAIMS, POD_GROUP_VERSIONS, PODS
 from dryrack.client.errors import NotFoundError
 from dryrack.client.informer import Informer, Name, name_of
 from dryrack.controllers.claims.creation import claim_keys
@@ -102,7 +102,7 @@ class ClaimRelease(Reconciler[Name]):
         self._pods = self.watch(PODS, self._on_pod)
 
     async def run(self) -> None:
-        self._groups = await self.watch_if_served(POD_GROUPS, self._on_group)
+        self._groups = await self.watch_if_served(POD_GROUP_VERSIONS, self._on_group)
         await super().run()
 
     def _on_group(self, old: Raw | None, new: Raw | None) -> None:

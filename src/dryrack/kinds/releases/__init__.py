@@ -2,7 +2,7 @@
 Facts about the releases of Kubernetes that dryrack follows, one table per concern.
 
 A new release is one more member of `Release`, one more column in the table of `gates`, and one
-more entry in each table of `behaviours`. Other code asks these tables and compares no releases.
+more entry in each table of behaviours. Other code asks these tables and compares no releases.
 """
 
 from dryrack.kinds.releases.behaviours import (
@@ -11,6 +11,7 @@ from dryrack.kinds.releases.behaviours import (
     AllocationBehaviour,
     CelBehaviour,
 )
+from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
 from dryrack.kinds.releases.gates import (
     FIELD_GATES,
     FeatureSet,
@@ -26,12 +27,14 @@ from dryrack.kinds.releases.release import DEFAULT_RELEASE, NEWEST, OLDEST, Rele
 __all__ = [
     "ALLOCATION",
     "CEL",
+    "CONTROLLERS",
     "DEFAULT_RELEASE",
     "FIELD_GATES",
     "NEWEST",
     "OLDEST",
     "AllocationBehaviour",
     "CelBehaviour",
+    "ControllerBehaviour",
     "FeatureSet",
     "Gate",
     "GateError",
