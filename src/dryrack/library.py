@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.kinds.documents import read, unwritten
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release, ReleaseError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -121,11 +121,15 @@ def _world(objects: Iterable[Raw]) -> World:
 
 
 def _settings(node: str, release: str) -> Settings:
-    from dryrack.allocation import Release
     from dryrack.cluster import SeededChance
     from dryrack.placement import Settings
 
-    known = {each.value: each for each in Release}
-    if release not in known:
-        raise ContentError(f"release {release!r}: unknown release; use {' or '.join(known)}")
-    return Settings(chance=SeededChance(), release=known[release], node=node or None)
+    try:
+        followed = Release.named(release)
+    except ReleaseError as error:
+        raise ContentError(f"release {error}") from None
+    return Settings(
+        chance=SeededChance(),
+        release=followed,
+        node=node or None,
+    )

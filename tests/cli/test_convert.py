@@ -135,7 +135,7 @@ def test_one_bad_document_changes_no_file(tmp_path: Path, text: str, told: str) 
         (("-i", "--diff", "a.yaml"), "-i and --diff exclude each other"),
         (("--claims", "--extended-resources", "a.yaml"), "exclude each other"),
         (("-o", "json", "--diff", "a.yaml"), "-o json applies to standard output"),
-        (("--release", "1.30", "a.yaml"), "--release '1.30': must be 1.36 or 1.37"),
+        (("--release", "1.30", "a.yaml"), "--release '1.30': unknown release; use 1.36 or 1.37"),
     ],
 )
 def test_wrong_usage_ends_with_2(tmp_path: Path, words: tuple[str, ...], told: str) -> None:

@@ -110,6 +110,7 @@ def rolling(count: int | str, partition: int = 0) -> Raw:
 def test_as_many_pods_are_replaced_at_once_as_may_be_unavailable(
     release: Release, count: int | str, deleted: set[str], policy: str
 ) -> None:
+    """1.36 replaces one pod, whatever `maxUnavailable` is."""
     world = StatefulSetWorld(release, 5, podManagementPolicy=policy, updateStrategy=rolling(count))
     world.settle()
     world.change()
@@ -124,6 +125,7 @@ def test_as_many_pods_are_replaced_at_once_as_may_be_unavailable(
 
 
 def test_parallel_deletes_unavailable_old_pods_first_and_outside_the_budget() -> None:
+    """Available pods are deleted while the budget lasts."""
     world = StatefulSetWorld(
         Release.V1_37, 6, podManagementPolicy="Parallel", updateStrategy=rolling(3)
     )
@@ -139,6 +141,7 @@ def test_parallel_deletes_unavailable_old_pods_first_and_outside_the_budget() ->
 
 
 def test_a_broken_rollout_goes_on_with_parallel_though_the_budget_is_spent() -> None:
+    """A new template can repair a set none of whose pods is available."""
     world = StatefulSetWorld(
         Release.V1_37, 3, podManagementPolicy="Parallel", updateStrategy=rolling(1)
     )
@@ -150,6 +153,7 @@ def test_a_broken_rollout_goes_on_with_parallel_though_the_budget_is_spent() -> 
 
 @BOTH
 def test_a_partition_counts_from_the_first_ordinal(release: Release) -> None:
+    """Pods below `ordinals.start` + `partition` keep the old revision."""
     world = StatefulSetWorld(
         release, 3, ordinals={"start": 10}, updateStrategy=rolling(1, partition=2)
     )
@@ -165,6 +169,7 @@ def test_a_partition_counts_from_the_first_ordinal(release: Release) -> None:
 
 @pytest.mark.parametrize(("release", "completes"), [(Release.V1_36, False), (Release.V1_37, True)])
 def test_on_delete_completes_when_all_pods_are_new(release: Release, completes: bool) -> None:
+    """1.36 never changes the current revision with OnDelete."""
     world = StatefulSetWorld(release, 2, updateStrategy={"type": "OnDelete"})
     world.settle()
     world.change()
@@ -182,6 +187,7 @@ def test_on_delete_completes_when_all_pods_are_new(release: Release, completes: 
 
 @pytest.mark.parametrize(("release", "kept"), [(Release.V1_36, None), (Release.V1_37, [CONDITION])])
 def test_conditions_of_others_stay(release: Release, kept: list[Raw] | None) -> None:
+    """1.36 drops the conditions that another client has set."""
     world = StatefulSetWorld(release, 1)
     world.settle()
     status = status_of(world.stateful_set) | {"conditions": [CONDITION]}
@@ -200,6 +206,7 @@ def test_conditions_of_others_stay(release: Release, kept: list[Raw] | None) -> 
     ],
 )
 def test_names_of_claims_join_those_in_the_status(release: Release, written: list[str]) -> None:
+    """1.37 keeps the entries that exist, and sorts all by name."""
     entries = [{"name": each, "resourceClaimTemplateName": "t"} for each in ("main", "aux")]
     template = {"metadata": {}, "spec": POD_SPEC | {"resourceClaims": entries}}
     owner = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
@@ -259,6 +266,7 @@ async def unused(stage: Stage, name: str) -> tuple[str, str, str] | None:
 
 @pytest.mark.stage(kind=VolumeStage, release=Release.V1_37)
 async def test_a_bound_claim_says_whether_a_pod_refers_to_it(stage: VolumeStage) -> None:
+    """The condition follows the pods, and a pending claim has none."""
     await stage.make(volume("v", "5Gi"), claim("idle", storageClassName="manual"))
     is_idle = ("True", "NoPodsUsingPVC", "No pods are currently referencing this PVC")
     is_used = ("False", "PodUsingPVC", "A pod is currently referencing this PVC")
@@ -284,6 +292,7 @@ async def test_a_bound_claim_says_whether_a_pod_refers_to_it(stage: VolumeStage)
 
 @pytest.mark.stage(kind=VolumeStage, release=Release.V1_36)
 async def test_claims_of_1_36_say_nothing_about_their_pods(stage: VolumeStage) -> None:
+    """A bound claim has no condition."""
     await stage.make(volume("v", "5Gi"), claim("idle", storageClassName="manual"))
     await stage.advance(5)
 

@@ -256,3 +256,56 @@ def test_a_start_of_pytest_does_not_load_a_cluster() -> None:
             "dryrack.testing.plugin",
         ]
     )
+
+
+RELEASES = """
+import pytest
+
+VOLUME = '''
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: volume}
+spec:
+  capacity: {storage: 5Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: manual
+  hostPath: {path: /data}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: idle}
+spec:
+  storageClassName: manual
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 3Gi}}
+'''
+
+def unused(cluster, apply):
+    # A bound claim of 1.37 says that no pod uses it.
+    apply(VOLUME)
+    cluster.advance("5s")
+    status = cluster.get("pvc", "idle")["status"]
+    assert status["phase"] == "Bound"
+    return [each["type"] for each in status.get("conditions", ())]
+
+def test_option(dryrack_cluster, apply):
+    assert unused(dryrack_cluster, apply) == ["Unused"]
+
+@pytest.mark.dryrack(release="1.36")
+def test_marker(dryrack_cluster, apply):
+    assert unused(dryrack_cluster, apply) == []
+
+@pytest.mark.dryrack(release="1.12")
+def test_unknown(dryrack_cluster):
+    pass
+"""
+
+
+def test_a_suite_runs_with_a_release(tmp_path: Path) -> None:
+    """The option holds for all tests without a release in their marker."""
+    (tmp_path / "test_all.py").write_text(RELEASES)
+    suite = run(tmp_path, "--dryrack-release=1.37")
+
+    assert suite["test_option"] == suite["test_marker"] == Report("passed", "")
+    assert suite["test_unknown"].outcome == "error"
+    assert "'1.12': unknown release; use 1.36 or 1.37" in suite["test_unknown"].text

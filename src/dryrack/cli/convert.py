@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dryrack.cli.files import STDIN, UsageError, read_sources, without_pauses
+from dryrack.cli.files import STDIN, UsageError, parse_release, read_sources, without_pauses
 from dryrack.cli.output import DataFormat, many, print_data, say, shown
 from dryrack.conversion import (
     add_extended_resources,
@@ -79,8 +79,7 @@ def _check_usage(options: ConvertOptions) -> None:
         raise UsageError("-i cannot change standard input; name files, or leave out -i")
     if options.output is DataFormat.JSON and (options.in_place or options.diff):
         raise UsageError("-o json applies to standard output; leave out -i and --diff")
-    if options.release not in ("1.36", "1.37"):
-        raise UsageError(f"--release {options.release!r}: must be 1.36 or 1.37")
+    parse_release(options.release)
 
 
 def _steps(options: ConvertOptions) -> Sequence[Callable[[Workspace], None]]:

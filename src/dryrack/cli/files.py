@@ -36,12 +36,12 @@ class UsageError(DryrackError):
 
 def parse_release(text: str) -> Release:
     """Return the release that `--release` names."""
-    from dryrack.kinds.releases import Release
+    from dryrack.kinds.releases import Release, ReleaseError
 
-    known = {each.value: each for each in Release}
-    if text not in known:
-        raise UsageError(f"--release {text!r}: unknown release; use {' or '.join(known)}")
-    return known[text]
+    try:
+        return Release.named(text)
+    except ReleaseError as error:
+        raise UsageError(f"--release {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

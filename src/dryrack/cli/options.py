@@ -31,7 +31,7 @@ from dryrack.cli.output import (
     PublisherFormat,
     WideFormat,
 )
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, RELEASES
 
 # Options of several commands.
 Files = Annotated[
@@ -49,9 +49,7 @@ MoreFiles = Annotated[
 NamedOutput = Annotated[
     NamedFormat, option("-o", "--output", help="Output format; name prints what gets its devices.")
 ]
-Release = Annotated[
-    str, option("--release", help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
-]
+Release = Annotated[str, option("--release", help=f"Kubernetes release to follow: {RELEASES}.")]
 SchedulerConfig = Annotated[
     str, option(metavar="FILE", help="Scheduler configuration whose profiles to use.")
 ]
@@ -193,9 +191,7 @@ class LintOptions:
     output: Annotated[
         LintFormat, option("-o", "--output", help="Output format; the last three are for CI.")
     ] = LintFormat.TABLE
-    release: Annotated[
-        str, option("--release", help="Kubernetes release of the cluster: 1.36 or 1.37.")
-    ] = DEFAULT_RELEASE.value
+    release: Release = DEFAULT_RELEASE.value
 
 
 # The groups of the options of `convert` in the help.
@@ -255,8 +251,8 @@ class ConvertOptions:
         str,
         _what_option(
             "--release",
-            help="Kubernetes release of the cluster, for native gangs and DeviceTaintRules: 1.36 or"
-            " 1.37.",
+            help="Kubernetes release of the cluster, for native gangs and DeviceTaintRules: "
+            f"{RELEASES}.",
         ),
     ] = DEFAULT_RELEASE.value
     in_place: Annotated[

@@ -55,8 +55,6 @@ class Wiring:
     """The release of Kubernetes that controllers and virtual nodes behave as."""
     supervisor: Supervisor | None = None
     """Restarts components that fail; None: the first failure is raised."""
-    release: Release = DEFAULT_RELEASE
-    """The release that the engines reproduce."""
 
     async def supervise(self, name: str, start: Callable[[], Awaitable[None]]) -> None:
         """Run a component, under the supervisor if there is one."""

@@ -26,7 +26,7 @@ from dryrack.cluster import (
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE, gates_with_needs
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release, gates_with_needs
 from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal
@@ -111,6 +111,8 @@ class EmbeddedRun:
     """The API versions that are served."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates that are not at the default of the release."""
+    release: Release | None = None
+    """None: the release of the scenario, or else the default release."""
 
 
 def run_in_virtual_time(loaded: LoadedScenario, how: EmbeddedRun) -> Outcome:
@@ -139,8 +141,16 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         *(each for step in loaded.scenario.steps for each in step.fail),
     ]
     crash = any(each.startswith("engine ") for each in words)
-    versions, gates = _needs_of(loaded)
-    how = replace(how, engines_crash=crash, runtime_config=versions, feature_gates=gates)
+    written = loaded.scenario.release
+    release = how.release or (Release.named(written) if written else DEFAULT_RELEASE)
+    versions, gates = _needs_of(loaded, release)
+    how = replace(
+        how,
+        engines_crash=crash,
+        runtime_config=versions,
+        feature_gates=gates,
+        release=release,
+    )
     if isinstance(clock, VirtualClock):
         limit = int(seconds_in(loaded.scenario.limit) or 0) + _LIMIT_SECONDS_MARGIN
         # A fleet that renews its leases every ten seconds, and a publisher that lists it every
@@ -159,14 +169,14 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
         return await run(loaded, world, setting)
 
 
-def _needs_of(loaded: LoadedScenario) -> tuple[RuntimeConfig, Mapping[str, bool]]:
+def _needs_of(loaded: LoadedScenario, release: Release) -> tuple[RuntimeConfig, Mapping[str, bool]]:
     """Return a configuration and the gates with which a server serves the scenario's objects."""
     scenario = loaded.scenario
     entries = (*scenario.objects, *(each for step in scenario.steps for each in step.apply))
     used = {(each["apiVersion"], each["kind"]) for each in loaded.objects_of(entries)}
-    kinds = [each for each in builtin_kinds(DEFAULT_RELEASE) if each.group]
+    kinds = [each for each in builtin_kinds(release) if each.group]
     needed = [each for each in kinds if (each.api_version, each.kind) in used]
-    gates = gates_with_needs((each.gate for each in needed if each.gate), DEFAULT_RELEASE)
+    gates = gates_with_needs((each.gate for each in needed if each.gate), release)
     return RuntimeConfig({each.api_version: True for each in needed}), gates
 
 
@@ -189,6 +199,7 @@ async def embedded_world(
         drivers=drivers,
         runtime_config=how.runtime_config,
         feature_gates=how.feature_gates,
+        release=how.release or DEFAULT_RELEASE,
     )
     engines = EngineOptions(
         catalogue=hardware.catalogue,

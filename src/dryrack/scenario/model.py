@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, RELEASES
+
 API_VERSION = "dryrack.dev/v1alpha1"
 KIND = "Scenario"
 # What a scenario and an expectation have if they do not say.
@@ -198,6 +200,9 @@ class Scenario(Part, frozen=True, kw_only=True):
     title: Annotated[str, Meta(description="purpose in one sentence")] = ""
     limit: Annotated[str, _duration("maximum duration in virtual time")] = LIMIT
     fleet: Annotated[Fleet, Meta(description="the nodes and their devices")] = Fleet()
+    release: Annotated[
+        str, Meta(description=f"Kubernetes release: {RELEASES}; default: {DEFAULT_RELEASE.value}")
+    ] = ""
     objects: Annotated[
         tuple[Any, ...],
         Meta(

@@ -18,6 +18,7 @@ from dryrack.base.limits import (
 from dryrack.base.text import hint
 from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
 from dryrack.kinds.paths import get
+from dryrack.kinds.releases import Release, ReleaseError
 from dryrack.kinds.shape import Path, described, render
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kubeletplugin import DevicesError, read_devices
@@ -54,6 +55,12 @@ def problems_of(document: Document, scenario: Scenario) -> Iterator[Problem]:
 
 def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
     yield from _limit(scenario)
+    if scenario.release:
+        try:
+            Release.named(scenario.release)
+        except ReleaseError as error:
+            what, _, fix = str(error).partition("; ")
+            yield ("release",), what, fix
     yield from _fleet(scenario.fleet)
     yield from _objects(("objects",), scenario.objects)
     yield from _faults(("faults",), scenario.faults, read_injection)

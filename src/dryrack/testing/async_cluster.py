@@ -38,6 +38,7 @@ from dryrack.cluster import (
 from dryrack.cluster.faults import read_healing, read_injection
 from dryrack.kinds.core import Event
 from dryrack.kinds.paths import get
+from dryrack.kinds.releases import Release, parse_gates
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.testing.engines import ClusterEngines, Setup, packaged_catalogue
 from dryrack.testing.expectation import (
@@ -93,10 +94,13 @@ class AsyncCluster:
         self._setup = setup or Setup()
         self._folders = folders
         self._directory = kubeconfig_in
+        release = Release.named(self._setup.release)
         self._options = options or ControlPlaneOptions(
             clock=VirtualClock() if kubeconfig_in is None else SystemClock(),
             chance=SeededChance(self._setup.seed),
-            runtime_config=runtime_config.parse(self._setup.runtime_config),
+            runtime_config=runtime_config.parse(self._setup.runtime_config, release),
+            release=release,
+            feature_gates=parse_gates(self._setup.feature_gates),
         )
         self._engine_options = engines
         self._clock = self._options.clock

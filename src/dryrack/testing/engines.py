@@ -23,6 +23,7 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -48,6 +49,10 @@ class Setup:
     """A file with a KubeSchedulerConfiguration."""
     runtime_config: str = ""
     """API versions to serve beside the stable ones, as with `dryrack up --runtime-config`."""
+    release: str = DEFAULT_RELEASE.value
+    """The Kubernetes release that the cluster behaves as, as with `dryrack up --release`."""
+    feature_gates: str = ""
+    """Feature gates of the cluster, as with `dryrack up --feature-gates`."""
 
 
 @dataclass(frozen=True, slots=True)

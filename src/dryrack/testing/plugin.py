@@ -35,14 +35,23 @@ _EXPLAINED_MAX = 3
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(scheduler_config=FILE, runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): "
-        "options of the cluster of dryrack_cluster",
+        f"{MARKER}(release=RELEASE, feature_gates=GATES, scheduler_config=FILE, "
+        "runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): options of the cluster "
+        "of dryrack_cluster",
     )
     # pytest rewrites the assert statements of packages with a plugin. For all of dryrack that takes
     # seconds and has no use. If the internals of pytest change, it takes these seconds.
     marked = getattr(getattr(config.pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
     if isinstance(marked, set):
         marked.discard("dryrack")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--dryrack-release",
+        metavar="RELEASE",
+        help="Kubernetes release of clusters whose tests have no marker with another one",
+    )
 
 
 @pytest.fixture
@@ -145,11 +154,13 @@ def _folders(request: pytest.FixtureRequest) -> tuple[Path, ...]:
 
 def _setup(request: pytest.FixtureRequest) -> Setup:
     """Return the options of the nearest marker."""
+    from dataclasses import fields
+
     from dryrack.testing import Setup
 
     marker = request.node.get_closest_marker(MARKER)
     said: dict[str, Any] = dict(marker.kwargs) if marker else {}
-    unknown = sorted(said.keys() - {"scheduler_config", "runtime_config", "without", "seed"})
+    unknown = sorted(said.keys() - {each.name for each in fields(Setup)})
     if unknown or (marker and marker.args):
         what = f"unknown option {unknown[0]!r}" if unknown else "options need names"
         raise pytest.UsageError(f"marker {MARKER}: {what}; see pytest --markers")
@@ -159,4 +170,7 @@ def _setup(request: pytest.FixtureRequest) -> Setup:
     if config:
         beside = request.path.parent / config
         said["scheduler_config"] = str(beside if beside.exists() else config)
+    release = request.config.getoption("--dryrack-release")
+    if release:
+        said.setdefault("release", release)
     return Setup(**{**said, "without": tuple(said.get("without", ()))})

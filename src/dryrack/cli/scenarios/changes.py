@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
-from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.files import UsageError, parse_release, read_sources
 from dryrack.cli.output import say, shown
 from dryrack.kinds.documents import read
 from dryrack.kinds.paths import get
@@ -15,6 +15,7 @@ from dryrack.scenario import load_scenario, with_fleet, with_objects, without_pl
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
     from dryrack.scenario import LoadedScenario
     from dryrack.scheduler import SchedulerSettings
 
@@ -26,6 +27,12 @@ class Changes:
     replace: tuple[str, ...] = ()
     fleet: str = ""
     scheduler_config: str = ""
+    release: str = ""
+
+    @property
+    def followed_release(self) -> Release | None:
+        """The release of the option; None for that of the scenario."""
+        return parse_release(self.release) if self.release else None
 
     def apply(self, loaded: LoadedScenario) -> LoadedScenario:
         """Return the scenario with the replaced objects and nodes."""
@@ -50,7 +57,7 @@ class Changes:
         return settings_of_plane(read_config(self.scheduler_config))
 
     def __bool__(self) -> bool:
-        return bool(self.replace or self.fleet or self.scheduler_config)
+        return bool(self.replace or self.fleet or self.scheduler_config or self.release)
 
     def _objects(self) -> list[Raw]:
         readings = [read(each.content, each.name) for each in read_sources(self.replace)]

@@ -10,6 +10,7 @@ import typer
 
 from dryrack.cli.command import argument, command, option, panel
 from dryrack.cli.output import Format
+from dryrack.kinds.releases import RELEASES
 
 app = typer.Typer(
     help="Run tests from YAML files: nodes, objects, steps and expected results.",
@@ -61,6 +62,10 @@ Fleet = Annotated[
 SchedulerConfig = Annotated[
     str, _change_option(metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
 ]
+Release = Annotated[
+    str,
+    _where_option(help=f"Kubernetes release: {RELEASES}. Default: as in the scenario."),
+]
 Output = Annotated[Format, _result_option("-o", "--output", help="Output format.")]
 
 
@@ -91,6 +96,7 @@ class RunOptions:
     replace: Replace = ()
     fleet: Fleet = ""
     scheduler_config: SchedulerConfig = ""
+    release: Release = ""
     junit: Annotated[
         str, _result_option(metavar="FILE", help="File for the results as JUnit XML.")
     ] = ""
@@ -117,6 +123,7 @@ class DiffOptions:
     replace: Replace = ()
     fleet: Fleet = ""
     scheduler_config: SchedulerConfig = ""
+    release: Release = ""
     output: Output = Format.TABLE
 
 

@@ -26,7 +26,7 @@ _TOLD_MAX = 5
 
 def run(options: DiffOptions) -> bool:
     """Print the differences; return whether there are none."""
-    changes = Changes(options.replace, options.fleet, options.scheduler_config)
+    changes = Changes(options.replace, options.fleet, options.scheduler_config, options.release)
     if not options.after and not changes:
         raise UsageError("diff: B is missing; name B, or a change, for example --replace FILE")
     before = _placements(options.before, Changes(), options.seed)
@@ -48,7 +48,11 @@ def _placements(name: str, changes: Changes, seed: int) -> Sequence[PodPlacement
         return _of_document(name, document)
     loaded = changes.apply(load(name))
     with quiet():
-        how = EmbeddedRun(seed=seed, scheduling=changes.scheduler_settings())
+        how = EmbeddedRun(
+            seed=seed,
+            scheduling=changes.scheduler_settings(),
+            release=changes.followed_release,
+        )
         outcome = run_in_virtual_time(loaded, how)
     if outcome.fidelity is not None:
         say(shown(f"{outcome.name}: {outcome.fidelity.summary}"))

@@ -40,6 +40,7 @@ from dryrack.scenario import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dryrack.kinds.releases import Release
     from dryrack.scenario import LoadedScenario, Observer, Outcome
 
 
@@ -50,20 +51,10 @@ _START_SECONDS_MAX = 60.0
 def run(options: RunOptions) -> bool:
     """Run the scenarios one after the other; return whether all of them pass."""
     is_on_cluster = bool(options.kubeconfig or options.context)
-    if options.keep and len(options.names) > 1:
-        raise UsageError("--keep works with one scenario at a time; name only one scenario")
-    if options.keep and is_on_cluster:
-        fix = "leave out --kubeconfig and --context"
-        raise UsageError(f"--keep starts its own virtual cluster; {fix}")
-    if options.without and not is_on_cluster:
-        raise UsageError("--without needs --kubeconfig or --context; add one, or leave it out")
+    _check_usage(options, is_on_cluster=is_on_cluster)
     engines = _engines(options)
-    if options.scheduler_config and (is_on_cluster or options.keep):
-        fix = "leave out --kubeconfig, --context and --keep"
-        raise UsageError(f"--scheduler-config works only for a run in this process; {fix}")
-    if options.seed and (is_on_cluster or options.keep):
-        raise UsageError("--seed has no effect on a cluster; leave it out")
-    changes = Changes(options.replace, options.fleet, options.scheduler_config)
+    changes = Changes(options.replace, options.fleet, options.scheduler_config, options.release)
+    release = changes.followed_release
     scenarios = [changes.apply(load(name)) for name in options.names]
     is_table = options.output is Format.TABLE
     outcomes: list[Outcome] = []
@@ -72,7 +63,7 @@ def run(options: RunOptions) -> bool:
             observer: Observer = Narrator(loaded) if is_table else SilentObserver()
             began = time.monotonic()
             if options.keep:
-                outcome = _run_and_keep(loaded, observer)
+                outcome = _run_and_keep(loaded, observer, release)
             elif is_on_cluster:
                 connection = connection_to(kubeconfig=options.kubeconfig, context=options.context)
                 cluster = ClusterRun(connection=connection, engines=engines, observer=observer)
@@ -80,7 +71,9 @@ def run(options: RunOptions) -> bool:
             else:
                 run_embedded = run_in_real_time if options.real_time else run_in_virtual_time
                 settings = changes.scheduler_settings()
-                embedded = EmbeddedRun(seed=options.seed, observer=observer, scheduling=settings)
+                embedded = EmbeddedRun(
+                    seed=options.seed, observer=observer, scheduling=settings, release=release
+                )
                 outcome = run_embedded(loaded, embedded)
             if is_table:
                 print_verdict(outcome, time.monotonic() - began)
@@ -98,6 +91,24 @@ def run(options: RunOptions) -> bool:
     return all(each.held for each in outcomes)
 
 
+def _check_usage(options: RunOptions, *, is_on_cluster: bool) -> None:
+    """Raise if options exclude each other."""
+    if options.keep and len(options.names) > 1:
+        raise UsageError("--keep works with one scenario at a time; name only one scenario")
+    if options.keep and is_on_cluster:
+        fix = "leave out --kubeconfig and --context"
+        raise UsageError(f"--keep starts its own virtual cluster; {fix}")
+    if options.without and not is_on_cluster:
+        raise UsageError("--without needs --kubeconfig or --context; add one, or leave it out")
+    if options.scheduler_config and (is_on_cluster or options.keep):
+        fix = "leave out --kubeconfig, --context and --keep"
+        raise UsageError(f"--scheduler-config works only for a run in this process; {fix}")
+    if options.seed and (is_on_cluster or options.keep):
+        raise UsageError("--seed has no effect on a cluster; leave it out")
+    if options.release and is_on_cluster:
+        raise UsageError("--release has no effect on a cluster; leave it out")
+
+
 def run_demo(options: DemoOptions) -> bool:
     """Run the named scenarios, or the whole demo; return whether all of them pass."""
     return run(
@@ -111,7 +122,7 @@ def run_demo(options: DemoOptions) -> bool:
     )
 
 
-def _run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
+def _run_and_keep(loaded: LoadedScenario, observer: Observer, release: Release | None) -> Outcome:
     """
     Start a virtual cluster, run a scenario there, and leave the cluster running.
 
@@ -126,6 +137,8 @@ def _run_and_keep(loaded: LoadedScenario, observer: Observer) -> Outcome:
     by_type = fleet.catalogue or any(group.profile for group in fleet.nodes)
     devices = [word for each in fleet.devices for word in ("--devices", each)]
     words = ["up", "--detach", "--name", CLUSTER, *(["--catalogue"] if by_type else []), *devices]
+    followed = release.value if release else loaded.scenario.release
+    words += ["--release", followed] if followed else []
     say(f"$ dryrack {' '.join(words)}")
     command = [sys.executable, "-m", "dryrack", *words]
     done = subprocess.run(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from dryrack.cli.command import Context, Kubeconfig, Output, argument, option, panel
 from dryrack.cli.output import Format
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, RELEASES
 
 ClusterName = Annotated[str, option("--name", help="Name of the cluster.")]
 _inhabitants_option = panel("Nodes, devices, and objects")
@@ -98,7 +98,7 @@ class UpOptions:
         bool, _place_option("--no-dashboard", help="Do not serve the dashboard.")
     ] = False
     release: Annotated[
-        str, _behaviour_option(help="Kubernetes release of the cluster: 1.36 or 1.37.")
+        str, _behaviour_option(help=f"Kubernetes release to follow: {RELEASES}.")
     ] = DEFAULT_RELEASE.value
     feature_gates: Annotated[
         tuple[str, ...],

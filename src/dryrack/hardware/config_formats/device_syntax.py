@@ -24,6 +24,7 @@ from dryrack.hardware.config_formats.fields import (
 from dryrack.hardware.config_formats.remedies import find_remedy
 from dryrack.hardware.config_formats.report import Topic
 from dryrack.kinds import scalars, shape
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.resource import Device, DeviceAttribute, DeviceCapacity
 from dryrack.kinds.shape import Fields, described
 from dryrack.kinds.validation.names import IDENTIFIER_BYTES_MAX, qualified_name
@@ -197,7 +198,7 @@ def _correct_type_names(source: SourceValue, report: Report) -> dict[str, Any] |
     lists = [kind for kind in form if kind in _LISTS]
     if lists:
         what = f"{lists[0]!r} is behind the feature gate DRAListTypeAttributes, which is off"
-        report.refuse(source.path, f"{what} in Kubernetes 1.36", _ONE_OF)
+        report.refuse(source.path, f"{what} in Kubernetes {DEFAULT_RELEASE.value}", _ONE_OF)
         return None
     if not form:
         report.refuse(source.path, "exactly one value must be specified", _ONE_OF)

@@ -115,7 +115,7 @@ def _remark_gates(source: SourceValue, parsed: ParsedSlice, report: Report) -> N
             steps = parse_path(field)[1:]
             entry = chunk[int(steps[1])]
             path = find_path(source, ("devices", entry.template.source.path[-1], *steps[2:]))
-            what = "needs a feature gate that Kubernetes 1.36 disables by default"
+            what = "needs a feature gate that is off by default"
             report.remark(Topic.PUBLISHER, path, what, "remove it, or enable the feature gate")
 
 

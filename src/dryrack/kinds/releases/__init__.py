@@ -22,7 +22,14 @@ from dryrack.kinds.releases.gates import (
     parse_gates,
     resolve_gates,
 )
-from dryrack.kinds.releases.release import DEFAULT_RELEASE, NEWEST, OLDEST, Release
+from dryrack.kinds.releases.release import (
+    DEFAULT_RELEASE,
+    NEWEST,
+    OLDEST,
+    RELEASES,
+    Release,
+    ReleaseError,
+)
 
 __all__ = [
     "ALLOCATION",
@@ -32,6 +39,7 @@ __all__ = [
     "FIELD_GATES",
     "NEWEST",
     "OLDEST",
+    "RELEASES",
     "AllocationBehaviour",
     "CelBehaviour",
     "ControllerBehaviour",
@@ -39,6 +47,7 @@ __all__ = [
     "Gate",
     "GateError",
     "Release",
+    "ReleaseError",
     "gates_of",
     "gates_with_needs",
     "parse_gates",

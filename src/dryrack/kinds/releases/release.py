@@ -3,6 +3,8 @@
 from enum import Enum
 from functools import total_ordering
 
+from dryrack.base.errors import DryrackError
+
 
 @total_ordering
 class Release(Enum):
@@ -15,6 +17,14 @@ class Release(Enum):
         if not isinstance(other, Release):
             return NotImplemented
         return self.minor < other.minor
+
+    @classmethod
+    def named(cls, text: str) -> "Release":
+        """Return the release with a name such as "1.37"; raise `ReleaseError` for another text."""
+        for each in cls:
+            if each.value == text:
+                return each
+        raise ReleaseError(f"{text!r}: unknown release; use {RELEASES}")
 
     @property
     def minor(self) -> int:
@@ -32,7 +42,13 @@ class Release(Enum):
         return f"v{self.patch_version}+dryrack"
 
 
+class ReleaseError(DryrackError):
+    """A text names no release that dryrack knows."""
+
+
 _PATCH_VERSIONS = {Release.V1_36: "1.36.4", Release.V1_37: "1.37.1"}
+RELEASES = " or ".join(each.value for each in Release)
+"""The names of all releases, for messages."""
 OLDEST, *_, NEWEST = Release
 # The release whose answers a user gets without `--release`.
 DEFAULT_RELEASE = Release.V1_36
