@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.cel.compare import device_of
+from tests.oracle.oracles import RELEASE
 from tests.oracle.patience import TooLongError, within
 from tests.oracle.verdicts import Prepared, our_verdict, real_verdict
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
     from dryrack.cel import Device, Program
 
-STORED = Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
+STORED = Environment(
+    consumable_capacity=True, list_type_attributes=False, new_expressions=False, release=RELEASE
+)
 
 TIMEOUT_SECONDS = 10.0
 # One evaluation is too short for a clock.

@@ -1,14 +1,17 @@
 """
 Writes into every case what Kubernetes answers to it.
 
-    python -m tests.cases.record [FILE…]
+    python -m tests.cases.record [--keep RELEASE] [FILE…]
 
 Answers are never written by hand: a case is an opinion about what matters, its answer is a
-fact. To add one, write the file without `answer`, record it, and read what came out.
+fact. To add one, write the file without `answer`, record it, and read what came out. If the oracle
+has moved to a newer release, `--keep` with the release before it keeps the answers that change, as
+the answers of that release and of those before it.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +20,8 @@ from tests.cases.layout import to_yaml
 from tests.cases.store import own_files, read
 from tests.golang import GoBuildError
 from tests.oracle.oracles import AllocatorAnswer, CelAnswer, allocator_oracle, cel_oracle
+
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +64,8 @@ def cel_answer(answer: CelAnswer) -> Json:
     return {"match": answer.match, **costs}
 
 
-def recorded(paths: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Each file with the text that it should have."""
+def recorded(paths: list[Path], keep: str | None = None) -> Iterator[tuple[Path, str]]:
+    """Each file with the text that it should have; `keep` is the release of changed answers."""
     questions = {path: _question(path) for path in paths}
     allocator = [questions[path] for path in paths if path.parent.name == "allocator"]
     cel = [questions[path] for path in paths if path.parent.name == "cel"]
@@ -73,19 +78,30 @@ def recorded(paths: list[Path]) -> Iterator[tuple[Path, str]]:
             answers[f"cel/{case['name']}"] = cel_answer(match)
     for path, question in questions.items():
         answer = answers[f"{path.parent.name}/{path.stem}"]
+        case = read(path)
+        earlier = case.get("earlier", {})
+        if keep and case.get("answer", answer) != answer:
+            earlier = {**earlier, keep: case["answer"]}
         written = {name: part for name, part in question.items() if name != "name"}
-        yield path, to_yaml({**written, "answer": answer})
+        yield (
+            path,
+            to_yaml({**written, "answer": answer, **({"earlier": earlier} if earlier else {})}),
+        )
 
 
 def _question(path: Path) -> Json:
-    return {name: part for name, part in read(path).items() if name != "answer"}
+    return {name: part for name, part in read(path).items() if name not in {"answer", "earlier"}}
 
 
 def main() -> None:
-    named = [Path(argument).resolve() for argument in sys.argv[1:]]
+    parser = argparse.ArgumentParser(prog="python -m tests.cases.record", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--keep", choices=[each.value for each in Release], metavar="RELEASE")
+    arguments = parser.parse_args()
+    named = [path.resolve() for path in arguments.files]
     paths = named or [*own_files("allocator"), *own_files("cel")]
     changed = 0
-    for path, text in recorded(paths):
+    for path, text in recorded(paths, arguments.keep):
         if path.read_text() != text:
             path.write_text(text)
             changed += 1

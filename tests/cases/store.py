@@ -1,11 +1,13 @@
 """
 Cases and their answers, from wherever they are kept.
 
-The project's own cases are YAML files, one idea each, with the answer that Kubernetes gave
-under `answer`. Other collections can be added by the directory that `DRYRACK_CASES` names:
-lists of cases in JSON, with the answer beside the question, and perhaps the `release` that gave it.
-Both come out of here alike. An error in JSON can be a part of the text; the whole text has a key
-of its own.
+The project's own cases are YAML files, one idea each. `answer` is the answer of the newest release
+of Kubernetes. If older releases answer otherwise, `earlier` has their answers, each by the last
+release that gave it. `cases` returns each case once for each release.
+
+Other collections can be added by the directory that `DRYRACK_CASES` names: lists of cases in JSON,
+with the answer beside the question, and perhaps the `release` that gave it. Both come out of here
+alike. An error in JSON can be a part of the text; the whole text has a key of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import yaml
+
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,7 +50,18 @@ def read(path: Path) -> Json:
 
 def cases(kind: Kind, environment: Mapping[str, str] = os.environ) -> list[Json]:
     """All cases of a kind: our own, and those of the directory in `DRYRACK_CASES`."""
-    return [*map(read, own_files(kind)), *_others(kind, environment.get("DRYRACK_CASES"))]
+    own = [_of_release(read(path), each) for path in own_files(kind) for each in Release]
+    return [*own, *_others(kind, environment.get("DRYRACK_CASES"))]
+
+
+def _of_release(case: Json, release: Release) -> Json:
+    """The case with the answer of a release."""
+    earlier: dict[str, Json] = case.pop("earlier", {})
+    releases = [each.value for each in Release]
+    lasts = [last for last in earlier if releases.index(last) >= releases.index(release.value)]
+    answer = earlier[min(lasts, key=releases.index)] if lasts else case["answer"]
+    name = f"{case['name']}-{release.value}"
+    return {**case, "name": name, "release": release.value, "answer": answer}
 
 
 def _others(kind: Kind, directory: str | None) -> Iterator[Json]:
@@ -65,4 +80,6 @@ def _others(kind: Kind, directory: str | None) -> Iterator[Json]:
                     answer[error] = answer.pop(f"{error}Text", answer[error])
             if answer.pop("onNode", False):
                 answer["fatal"] = False
-            yield {**question, "name": f"{file.stem}/{case['name']}", "answer": answer}
+            release = case.get("release", "1.36")
+            name = f"{file.stem}/{case['name']}"
+            yield {**question, "name": name, "release": release, "answer": answer}

@@ -47,7 +47,12 @@ def test_cases_of_a_directory_have_their_answers_apart(tmp_path: Path) -> None:
     (tmp_path / "cel-1.json").write_text('[{"name": "a", "expression": "true", "match": true}]')
     other = cases("cel", {"DRYRACK_CASES": str(tmp_path)})[-1]
 
-    assert other == {"name": "cel-1/a", "expression": "true", "answer": {"match": True}}
+    assert other == {
+        "name": "cel-1/a",
+        "expression": "true",
+        "release": "1.36",
+        "answer": {"match": True},
+    }
 
 
 def test_whole_texts_of_errors_replace_parts_of_them(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 import yaml
+from tests.oracle.oracles import RELEASE
 
 from dryrack.cel import (
     CompileError,
@@ -163,7 +164,7 @@ def _our_verdict(case: Case) -> Verdict:
         consumable_capacity=case.get("consumableCapacity", False),
         list_type_attributes=case.get("listTypeAttributes", False),
         new_expressions=case.get("newExpressions", False),
-        release=Release(case.get("release", "1.36")),
+        release=Release(case.get("release", RELEASE)),
     )
     program = compile_expression(case["expression"], env)
     if isinstance(program, CompileError):

@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 import msgspec
 from tests.golang import build
 
+from dryrack.kinds.releases import Release
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
     from types import TracebackType
@@ -38,6 +40,8 @@ BATCH_CASES = 64
 BATCH_SECONDS_MAX = BATCH_CASES * 10.0 + 60.0
 
 MODULE = Path(__file__).parent / "go"
+# The release of the packages in the module.
+RELEASE = Release.V1_37
 
 
 class OracleError(Exception):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.at_once import Standing
 from tests.cases.record import ANY_SHARE, allocator_answer, without_chance
+from tests.oracle.oracles import RELEASE
 
 from dryrack.allocation import (
     Allocated,
@@ -121,7 +122,7 @@ class Prepared:
         self._classes = [decode(raw, DeviceClass) for raw in case.get("classes", ())]
         self._features = features(case.get("features", ()))
         self._allocated = _in_use(case)
-        self._release = Release(case.get("release", "1.36"))
+        self._release = Release(case.get("release", RELEASE))
 
     def outcome(self, endings: SearchMemo | None = None) -> Outcome:
         """Nothing is known from before but compiled expressions, and these endings."""

@@ -362,7 +362,10 @@ class _Checker:
 
     def _struct(self, expr: ast.StructLiteral) -> Steps[Expr]:
         name = expr.type_name.removeprefix(".")
-        found = self._find(name) or self._env.message_type(name)
+        found = self._find(name)
+        if found is not None and found.kind is not Kind.TYPE:
+            found = None if self._env.behaviour.types_are_not_variables else found
+        found = found or self._env.message_type(name)
         if found is None:
             self._report_undeclared(expr, expr.type_name)
             return expr

@@ -346,6 +346,7 @@ _BY_OVERLOAD: dict[str, Estimator] = {
     "list_slice": _list_slice,
     "list_flatten": _list_flatten,
     "list_flatten_int": _list_flatten,
+    "list_flatten_depth": _list_flatten,
     "lists_range": _lists_range,
     "lists_range_limited": _lists_range,
     "list_reverse": _list_reverse,

@@ -38,6 +38,8 @@ from dryrack.cel.parsing.ast import Uint
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dryrack.cel.evaluation.runtime_cost import Tracker
 
 
@@ -55,6 +57,7 @@ class Step(Protocol):
 
 
 # What a lookup that need not succeed found, whether it was there, and what went wrong.
+Opened: TypeAlias = "Callable[[Value], Value]"
 Found: TypeAlias = "tuple[Value, bool, Err | None]"
 
 QUALIFIER_TYPES = (str, int, Uint, bool, float)
@@ -114,9 +117,9 @@ _OPAQUE_NAMES: dict[type, str] = {
 
 def unwrap(value: Value) -> Value:
     """
-    Return an optional's value as a path sees it that starts there.
+    Return an optional's value as a path sees it that starts there, in Kubernetes 1.36.
 
-    Upstream takes the value apart and puts it together again. Types come back as strings, the
+    That release takes the value apart and puts it together again. Types come back as strings, the
     maps of a device forget their defaults, and what Kubernetes added does not come back at all.
     """
     kind = type(value)
@@ -217,7 +220,7 @@ class ComputedQualifier:
 Qualifier: TypeAlias = ConstantQualifier | ComputedQualifier
 
 
-def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qualifier]) -> Value:
+def _apply(scope: Scope, tracker: Tracker, start: Value, path: _Path) -> Value:
     """Follow the qualifiers; the result is wrapped if the path turned optional on the way."""
     value = start
     optional = False
@@ -225,9 +228,9 @@ def _apply(scope: Scope, tracker: Tracker, start: Value, *, qualifiers: list[Qua
     if type(start) is Optional:
         if not start.present:
             return start
-        value = unwrap(start.value)
+        value = path.opened(start.value)
         optional = True
-    for qualifier in qualifiers:
+    for qualifier in path.qualifiers:
         optional = optional or qualifier.optional
         holder = value
         if optional:
@@ -260,10 +263,11 @@ def handed_out(holder: Value, value: Value) -> Value:
 class _Path:
     """A start, and the steps that are taken from it; known by the last of them."""
 
-    __slots__ = ("own_id", "qualifiers")
+    __slots__ = ("opened", "own_id", "qualifiers")
 
-    def __init__(self, node_id: int) -> None:
+    def __init__(self, node_id: int, opened: Opened) -> None:
         self.own_id = node_id
+        self.opened = opened
         self.qualifiers: list[Qualifier] = []
 
     @property
@@ -279,8 +283,8 @@ class VariableAttribute(_Path):
 
     __slots__ = ("name",)
 
-    def __init__(self, node_id: int, name: str) -> None:
-        super().__init__(node_id)
+    def __init__(self, node_id: int, name: str, opened: Opened) -> None:
+        super().__init__(node_id, opened)
         self.name = name
 
     def start(self, scope: Scope, _tracker: Tracker) -> Value:
@@ -290,7 +294,7 @@ class VariableAttribute(_Path):
         value = self.start(scope, tracker)
         if (not self.qualifiers and type(value) is not Optional) or type(value) is Err:
             return value
-        return _apply(scope, tracker, value, qualifiers=self.qualifiers)
+        return _apply(scope, tracker, value, self)
 
 
 class LocalAttribute(VariableAttribute):
@@ -298,8 +302,8 @@ class LocalAttribute(VariableAttribute):
 
     __slots__ = ("first",)
 
-    def __init__(self, node_id: int, name: str, first: Step | None) -> None:
-        super().__init__(node_id, name)
+    def __init__(self, node_id: int, name: str, first: Step | None, opened: Opened) -> None:
+        super().__init__(node_id, name, opened)
         self.first = first
 
     def start(self, scope: Scope, tracker: Tracker) -> Value:
@@ -321,15 +325,15 @@ class RelativeAttribute(_Path):
 
     __slots__ = ("operand",)
 
-    def __init__(self, node_id: int, operand: Step) -> None:
-        super().__init__(node_id)
+    def __init__(self, node_id: int, operand: Step, opened: Opened) -> None:
+        super().__init__(node_id, opened)
         self.operand = operand
 
     def resolve(self, scope: Scope, tracker: Tracker) -> Value:
         value = self.operand.eval(scope, tracker)
         if type(value) is Err:
             return value
-        return _apply(scope, tracker, value, qualifiers=self.qualifiers)
+        return _apply(scope, tracker, value, self)
 
 
 class ConditionalAttribute:

@@ -153,7 +153,7 @@ def bind(function: str, overload_ids: Sequence[str], overloads: Sequence[Overloa
     if len(overloads) == 1:
         return _bind_one(function, overloads[0])
     if function in _UNGUARDED:
-        return Binding(OVERLOADS["list_flatten_int"], Style.FIRST_FAILURE)
+        return Binding(OVERLOADS[overloads[-1].id], Style.FIRST_FAILURE)
     return Binding(_dispatcher(function, overloads), Style.FIRST_FAILURE)
 
 

@@ -377,15 +377,22 @@ class Membership:
 
 
 class OptionalOr:
-    """`a.or(b)` and `a.orValue(b)`: the second is evaluated only if it is needed."""
+    """
+    `a.or(b)` and `a.orValue(b)`: the second is evaluated only if it is needed.
 
-    __slots__ = ("id", "left", "right", "unwraps")
+    `other` is the result if `a` is no optional; None stands for `a` itself.
+    """
 
-    def __init__(self, node_id: int, left: Step, right: Step, *, unwraps: bool) -> None:
+    __slots__ = ("id", "left", "other", "right", "unwraps")
+
+    def __init__(
+        self, node_id: int, left: Step, right: Step, *, unwraps: bool, other: Err | None
+    ) -> None:
         self.id = node_id
         self.left = left
         self.right = right
         self.unwraps = unwraps
+        self.other = other
 
     def eval(self, scope: Scope, tracker: Tracker) -> Value:
         value = self.left.eval(scope, tracker)
@@ -394,6 +401,8 @@ class OptionalOr:
                 value = self.right.eval(scope, tracker)
             elif self.unwraps:
                 value = value.value
+        elif self.other is not None and type(value) is not Err:
+            value = self.other
         tracker.push(self.id, value)
         return value
 

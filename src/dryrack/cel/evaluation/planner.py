@@ -20,6 +20,7 @@ from dryrack.cel.evaluation.attributes import (
     RelativeAttribute,
     Step,
     VariableAttribute,
+    unwrap,
 )
 from dryrack.cel.evaluation.dispatch import Style, bind
 from dryrack.cel.evaluation.interpreter import (
@@ -47,6 +48,7 @@ from dryrack.cel.evaluation.values import (
     Value,
     encode_key,
     go_name,
+    no_such_overload,
 )
 from dryrack.cel.functions.conversions import double_to_int
 from dryrack.cel.functions.messages import KNOWN
@@ -67,6 +69,10 @@ _CONVERSIONS = frozenset(
 _NOTHING = Variables({})
 
 
+def _unchanged(value: Value) -> Value:
+    return value
+
+
 class PlanError(Exception):
     """The expression compiles but cannot be made into a program."""
 
@@ -77,6 +83,9 @@ class Planner:
         self._references = checked.references
         self._functions = env.functions
         self._identifiers = env.identifiers
+        self._behaviour = env.behaviour
+        # What a path that starts from an optional sees of its value.
+        self._opened = _unchanged if env.behaviour.optionals_keep_values else unwrap
         # Variables of macros: the name of each in a run, and the step that makes an accumulator.
         self._locals: dict[str, tuple[str, Step | None]] = {}
         # How many calls have three arguments or more, and stop at the first that fails.
@@ -119,8 +128,8 @@ class Planner:
         declared = self._types[expr.id]
         if declared.kind is not t.Kind.TYPE:
             if expr.name in self._locals:
-                return LocalStep(LocalAttribute(expr.id, *self._locals[expr.name]))
-            return AttributeStep(VariableAttribute(expr.id, expr.name))
+                return LocalStep(LocalAttribute(expr.id, *self._locals[expr.name], self._opened))
+            return AttributeStep(VariableAttribute(expr.id, expr.name, self._opened))
         if expr.name not in self._identifiers:
             raise PlanError(f"reference to undefined type: {expr.name}")
         return Constant(expr.id, TypeValue(declared.parameters[0].runtime_name))
@@ -131,7 +140,7 @@ class Planner:
             return AttributeStep(step.attribute)
         if isinstance(step, AttributeStep):
             return step
-        return AttributeStep(RelativeAttribute(step.id, step))
+        return AttributeStep(RelativeAttribute(step.id, step, self._opened))
 
     def _and(self, expr: ast.Call, args: list[Step]) -> Step:
         return Logic(expr.id, args, decisive=False)
@@ -144,9 +153,13 @@ class Planner:
 
     def _conditional(self, expr: ast.Call, args: list[Step]) -> Step:
         condition, truthy, falsy = args
-        return AttributeStep(
-            ConditionalAttribute(expr.id, condition, truthy=_branch(truthy), falsy=_branch(falsy))
-        )
+        branches = {"truthy": self._branch(truthy), "falsy": self._branch(falsy)}
+        return AttributeStep(ConditionalAttribute(expr.id, condition, **branches))
+
+    def _branch(self, step: Step) -> Attribute:
+        if isinstance(step, AttributeStep):
+            return step.attribute
+        return RelativeAttribute(step.id, step, self._opened)
 
     def _index(self, expr: ast.Call, args: list[Step]) -> Step:
         path = self._path(args[0])
@@ -161,13 +174,15 @@ class Planner:
                 expr.id, index.attribute, optional=optional, relative=False
             )
         else:
-            relative = RelativeAttribute(expr.id, index)
+            relative = RelativeAttribute(expr.id, index, self._opened)
             qualifier = ComputedQualifier(expr.id, relative, optional=optional, relative=True)
         path.attribute.add(qualifier)
         return path
 
     def _optional_or(self, expr: ast.Call, args: list[Step]) -> Step:
-        return OptionalOr(expr.id, args[0], args[1], unwraps=expr.function == "orValue")
+        other = no_such_overload() if self._behaviour.or_needs_optional else None
+        unwraps = expr.function == "orValue"
+        return OptionalOr(expr.id, args[0], args[1], unwraps=unwraps, other=other)
 
     def _function(self, expr: ast.Call, args: list[Step]) -> Step:
         ids = self._references[expr.id].overload_ids
@@ -252,12 +267,6 @@ _SPECIAL: dict[str, Callable[[Planner, ast.Call, list[Step]], Step]] = {
     "or": Planner._optional_or,
     "orValue": Planner._optional_or,
 }
-
-
-def _branch(step: Step) -> Attribute:
-    if isinstance(step, AttributeStep):
-        return step.attribute
-    return RelativeAttribute(step.id, step)
 
 
 def _check_qualifier(value: Value) -> None:

@@ -106,8 +106,10 @@ class Program:
 
 def _output_problem(output: t.Type, env: Environment) -> str:
     """Return why the type of an expression is not that of a selector, or ""."""
-    is_any = output == t.ANY and env.behaviour.any_is_a_result
-    if is_any or output in (t.BOOL, env.attribute_type):
+    behaviour = env.behaviour
+    is_any = output == t.ANY and behaviour.any_is_a_result
+    is_wrapped = output == t.wrapper(t.BOOL) and behaviour.wrapped_bool_is_a_result
+    if is_any or is_wrapped or output in (t.BOOL, env.attribute_type):
         return ""
     return f"must evaluate to bool or the unknown type, not {output.qualified()}"
 

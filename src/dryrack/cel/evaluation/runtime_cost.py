@@ -329,6 +329,11 @@ def _flatten(args: Sequence[Value], _result: Value) -> int:
     return _allocation_cost(size_of(args[0]), float(args[1]) if len(args) == 2 else 1.0)
 
 
+def _flatten_depth(args: Sequence[Value], result: Value) -> int:
+    below_zero = type(args[1]) is int and args[1] < 0
+    return _flatten((args[0], 1) if below_zero else args, result)
+
+
 _ADDABLE = (int, Uint, float, str, bytes, Duration, Timestamp)
 
 
@@ -354,6 +359,7 @@ _BY_OVERLOAD: dict[str, CallCost] = {
     "list_slice": _output,
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,
+    "list_flatten_depth": _flatten_depth,
     "lists_range": _range,
     "lists_range_limited": _limited_range,
     "list_reverse": _output,

@@ -301,6 +301,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "list_slice": _slice,
     "list_flatten": _flatten_once,
     "list_flatten_int": _flatten,
+    "list_flatten_depth": _flatten,
     "lists_range": _range,
     "lists_range_limited": _limited_range,
     "list_reverse": lambda values: values[::-1],

@@ -64,6 +64,12 @@ def _last_index_before(text: str, part: str, offset: int) -> Value:
     return text.rfind(part, 0, offset + len(part))
 
 
+def _last_index_within(text: str, part: str, offset: int) -> Value:
+    if not part and offset >= 0:
+        return min(offset, len(text))
+    return _last_index_before(text, part, offset) if offset >= 0 else _out_of_range(offset)
+
+
 def _substring(text: str, start: int, end: int | None = None) -> Value:
     stop = len(text) if end is None else end
     if end is not None and start > end:
@@ -251,6 +257,7 @@ OVERLOADS: dict[str, Callable[..., Value]] = {
     "string_index_of_string_int": _index_of,
     "string_last_index_of_string": _last_index_of,
     "string_last_index_of_string_int": _last_index_before,
+    "string_last_index_within": _last_index_within,
     "string_lower_ascii": lambda text: text.translate(_LOWER),
     "string_upper_ascii": lambda text: text.translate(_UPPER),
     "string_replace_string_string": _replace,

@@ -53,10 +53,18 @@ class CelBehaviour:
     stored_attributes_are_dyn: bool
     # A selector may have the type `any` although attributes are `dyn`.
     any_is_a_result: bool
+    # A selector may have the type of a message that wraps a bool.
+    wrapped_bool_is_a_result: bool
+    # A message is made with the name of its type, whatever variable has the same name.
+    types_are_not_variables: bool
     # A list attribute is a value even if the gate for lists is off.
     evaluates_lists: bool
     # A name in backquotes is a field, for names that are no identifiers.
     has_escaped_names: bool
+    # A path that starts from an optional sees its value as it is, and not converted to Go and back.
+    optionals_keep_values: bool
+    # `or` and `orValue` fail if what they are called on is no optional.
+    or_needs_optional: bool
     # Overloads that behave or cost differently from 1.36, by their ID in 1.36, and the ID that
     # stands for the new behaviour; empty if the release has no such overload.
     overloads: Mapping[str, str]
@@ -100,16 +108,24 @@ _ALLOCATION_1_37 = replace(
 _CEL_1_36 = CelBehaviour(
     stored_attributes_are_dyn=False,
     any_is_a_result=True,
+    wrapped_bool_is_a_result=False,
+    types_are_not_variables=False,
     evaluates_lists=False,
     has_escaped_names=False,
+    optionals_keep_values=False,
+    or_needs_optional=False,
     overloads=MappingProxyType({}),
 )
 _CEL_1_37 = replace(
     _CEL_1_36,
     stored_attributes_are_dyn=True,
     any_is_a_result=False,
+    wrapped_bool_is_a_result=True,
+    types_are_not_variables=True,
     evaluates_lists=True,
     has_escaped_names=True,
+    optionals_keep_values=True,
+    or_needs_optional=True,
     overloads=MappingProxyType(
         {
             # A list of any length; it costs the size of what it goes through.
@@ -122,6 +138,10 @@ _CEL_1_37 = replace(
             # Sizes below zero and above a million are errors.
             "lists_range": "lists_range_limited",
             "int64_to_duration": "",
+            # A depth below zero costs as much as one.
+            "list_flatten_int": "list_flatten_depth",
+            # An offset below zero is an error, and one behind the end is the end, for "" too.
+            "string_last_index_of_string_int": "string_last_index_within",
             # A large quantity does not change.
             "quantity_add": "quantity_add_copy",
             "quantity_add_int": "quantity_add_int_copy",
