@@ -31,6 +31,9 @@ BUILD_SECONDS_MAX = 3600
 # The packages of a module that are programs of its own.
 OWN = ("./...",)
 
+# The programs carry no data for a debugger: the linker is done sooner.
+_LINK = ("-s", "-w")
+
 
 class GoBuildError(Exception):
     """Programs could not be built; the text says what to do about it."""
@@ -58,16 +61,19 @@ def build(
     packages: Sequence[str] = OWN,
     *,
     verb: Sequence[str] = ("build",),
-    flags: Sequence[str] = ("-trimpath",),
+    link: Sequence[str] = (),
 ) -> Programs:
     """
     Return the programs of some packages; build them if they do not exist yet.
 
-    `verb` is the command of Go: `test -c` builds the tests of the packages.
+    `verb` is the command of Go: `test -c` builds the tests of the packages. `link` are further
+    flags of the linker. All modules are compiled with the same flags and, where they can be, from
+    the same versions (tests/tidy/test_go_modules.py), so that Go compiles a package once for all.
     """
     go = go_command()
     if go is None:
         raise GoBuildError("go is not on the PATH; install Go 1.26 or newer")
+    flags = ("-trimpath", "-ldflags", " ".join((*_LINK, *link)))
     kept = (
         cache_directory() / f"{module.name}-{_digest(module, (*packages, *flags, *verb[1:]), go)}"
     )

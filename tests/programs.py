@@ -8,7 +8,6 @@ A first build takes minutes; inside a test it would look like one that hangs, an
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests import maven
 from tests.dashboard.browser import requirements
 from tests.golang import GoBuildError, build
 from tests.realcluster.__main__ import main as test_bed
-from tests.realcluster.releases import DEFAULT_RELEASE, MODULES
+from tests.realcluster.releases import MODULES, RELEASE
 
 TESTS = Path(__file__).parent
 # The test bed builds its modules by release; benchmarks, `make operators`, and `make conformance`
@@ -24,14 +23,17 @@ TESTS = Path(__file__).parent
 APART = (MODULES, TESTS / "bench", TESTS / "conformance")
 
 
+def modules() -> list[Path]:
+    """The Go modules of the tests outside the test bed."""
+    found = sorted(path.parent for path in TESTS.rglob("go.mod"))
+    return [each for each in found if not any(apart in each.parents for apart in APART)]
+
+
 def main() -> int:
-    # Another release takes as long to build again, and few tests need it.
-    for release in {DEFAULT_RELEASE, os.environ.get("DRYRACK_KUBERNETES", DEFAULT_RELEASE)}:
-        if test_bed(["build", "--release", release]) != 0:
-            return 1
-    for module in sorted(path.parent for path in TESTS.rglob("go.mod")):
-        if not any(each in module.parents for each in APART):
-            build(module)
+    if test_bed(["build", "--release", RELEASE.minor]) != 0:
+        return 1
+    for module in modules():
+        build(module)
     _build_java()
     return _browser()
 

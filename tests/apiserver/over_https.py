@@ -23,7 +23,7 @@ from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
 from tests.realcluster import programs
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def _to_file(entry: dict[str, Any], name: str, directory: Path) -> None:
 
 
 def answers(script: Script, server: Server) -> list[dict[str, Any]]:
-    run = Run(script, server, programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE]))
+    run = Run(script, server, programs.kubernetes("kubectl", RELEASE))
     return list(run.answers())
 
 

@@ -153,7 +153,7 @@ def _sides(kubeconfig: Path) -> tuple[Side, Side]:
     count = str(Sizes().claims)
     here = ("--kubeconfig", str(kubeconfig), "--cdi-dir", "DIRECTORY/cdi", "--node", "ours")
     words = ("plugin", "--devices", f"gpu:{count}", "--kubelet-dir", "DIRECTORY", *here)
-    program = build(MODULE, (PACKAGE,), flags=("-ldflags", "-s -w")).path(Path(PACKAGE).name)
+    program = build(MODULE, (PACKAGE,)).path(Path(PACKAGE).name)
     theirs = {
         "--kubeconfig": str(kubeconfig),
         # Its client would wait most of the time otherwise.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.realcluster import programs
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,7 @@ class ServedPlane:
 
     @property
     def kubectl_path(self) -> Path:
-        return programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE])
+        return programs.kubernetes("kubectl", RELEASE)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """kubectl of the reference release."""

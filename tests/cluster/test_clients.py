@@ -19,7 +19,7 @@ import pytest
 import yaml
 from tests.cli.command import dryrack
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,7 +69,7 @@ def started(home: Path, *words: str) -> Iterator[Kubectl]:
         patch.setenv("DRYRACK_HOME", str(home))
         up = dryrack("up", "--detach", "--nodes", "2", *words)
         assert up.returncode == 0, up.stderr
-        program = programs.kubernetes("kubectl", RELEASES["1.36"])
+        program = programs.kubernetes("kubectl", RELEASE)
         yield Kubectl(program, home / "default" / "kubeconfig")
         assert dryrack("down").returncode == 0
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.command import dryrack
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ OURS = (
         "volumes",
     ),
 )
-_RELEASE = RELEASES["1.36"]
+_RELEASE = RELEASE
 _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 
 

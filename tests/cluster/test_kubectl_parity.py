@@ -21,7 +21,7 @@ from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +68,7 @@ def by_files(kubeconfig: Path) -> Path:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_kubectl_says_the_same(script: Script, server: Server) -> None:
     """Output, errors and exit codes of every step for kubectl are the recorded ones."""
-    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"])
+    kubectl = programs.kubernetes("kubectl", RELEASE)
     answers = list(Run(script, server, kubectl).answers())
     recorded = {answer["step"]: answer for answer in read(script)}
     names = {step.name for step in script.steps if step.kubectl}

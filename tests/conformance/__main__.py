@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 from tests.clients.served import ServedPlane
 from tests.golang import GoBuildError, build
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+from tests.realcluster.releases import RELEASE
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "conformance.md"
@@ -39,15 +39,13 @@ Raw = dict[str, Any]
 def main(focus: str) -> int:
     """Run the tests and write the page; return 1 if a test failed without a reason."""
     cases = yaml.safe_load((HERE / "cases.yaml").read_text())
-    version = RELEASES[DEFAULT_RELEASE].version
+    version = RELEASE.version
     major, minor, _ = version.split(".")
     words = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor}
-    named = (f"-X k8s.io/component-base/version.{key}={word}" for key, word in words.items())
-    linker = " ".join(["-s", "-w", *named])
+    link = [f"-X k8s.io/component-base/version.{key}={word}" for key, word in words.items()]
     module = HERE / "module"
-    flags = ("-ldflags", linker)
-    tests = build(module, ("k8s.io/kubernetes/test/e2e",), verb=("test", "-c"), flags=flags)
-    runner = build(module, ("github.com/onsi/ginkgo/v2/ginkgo",), flags=flags)
+    tests = build(module, ("k8s.io/kubernetes/test/e2e",), verb=("test", "-c"), link=link)
+    runner = build(module, ("github.com/onsi/ginkgo/v2/ginkgo",), link=link)
     waiting = [each for each in cases["missing"] if each.get("waits")]
     with tempfile.TemporaryDirectory(prefix="dryrack-conformance-") as folder:
         report = Path(folder) / "report.json"

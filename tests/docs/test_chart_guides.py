@@ -25,7 +25,7 @@ from tests.docs.chart_guides import (
 from tests.docs.console import environment, files, run
 from tests.docs.test_commands import COMMANDS
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 from dryrack.cluster.chart import ChartError, Release, ValuesError, render, set_value
 
@@ -167,7 +167,7 @@ def test_workflows_use_files_that_the_page_shows() -> None:
 @pytest.mark.real
 def test_the_workflow_on_a_virtual_cluster_passes(tmp_path: Path) -> None:
     """All scripts of the workflow but the installation run as on a runner."""
-    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"]).parent
+    kubectl = programs.kubernetes("kubectl", RELEASE).parent
     variables = environment(tmp_path, kubectl)
     for name, text in files(DRIVER_CI).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.docs.console import follow, needs_kubectl
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 pytestmark = pytest.mark.real
 
@@ -19,6 +19,6 @@ CONSOLES = [page for page in sorted((ROOT / "docs").rglob("*.md")) if needs_kube
 @pytest.mark.parametrize("page", CONSOLES, ids=lambda page: page.stem)
 def test_consoles_with_kubectl_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     """Every command of the page, one after the other, in an empty folder."""
-    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"]).parent
+    kubectl = programs.kubernetes("kubectl", RELEASE).parent
 
     follow(page, tmp_path, kubectl)

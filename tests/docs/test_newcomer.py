@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.docs.console import environment, examples, play, run
 from tests.realcluster import programs
-from tests.realcluster.releases import RELEASES
+from tests.realcluster.releases import RELEASE
 
 from dryrack.cli.main import app
 
@@ -26,7 +26,7 @@ _BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 def newcomer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of a person who installed dryrack as the README shows."""
     folder = tmp_path_factory.mktemp("newcomer")
-    kubectl = programs.kubernetes("kubectl", RELEASES["1.36"]).parent
+    kubectl = programs.kubernetes("kubectl", RELEASE).parent
     variables = environment(folder, kubectl)
     for name in ("PYTHONPATH", "VIRTUAL_ENV"):
         variables.pop(name, None)

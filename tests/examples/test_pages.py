@@ -14,7 +14,7 @@ import pytest
 from tests.docs.console import follow, needs_kubectl
 from tests.examples import expectations
 from tests.realcluster import programs
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+from tests.realcluster.releases import RELEASE
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -51,7 +51,7 @@ def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", WITH_KUBECTL)
 def test_the_commands_with_kubectl_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
     """One after the other, on the virtual cluster that the first of them starts."""
-    follow(PAGES[name], tmp_path, programs.kubernetes("kubectl", RELEASES[DEFAULT_RELEASE]).parent)
+    follow(PAGES[name], tmp_path, programs.kubernetes("kubectl", RELEASE).parent)
 
 
 def test_the_index_lists_every_example() -> None:

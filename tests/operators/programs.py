@@ -10,7 +10,6 @@ from pathlib import Path
 from tests.golang import GoBuildError, build, go_command
 
 WORKLOADS = Path(__file__).parent / "workloads"
-_LINKER = ("-ldflags", "-s -w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,11 @@ class Operator:
     def program(self) -> Path:
         # `go build` names a program after its package, and the one of the root after the module.
         name = self.module if self.package == "." else self.package
-        return build(self.source, (self.package,), flags=_LINKER).path(Path(name).name)
+        return build(self.source, (self.package,)).path(Path(name).name)
 
     def suite_program(self, suite: Suite) -> Path:
         name = f"{Path(suite.package).name}.test"
-        return build(self.source, (suite.package,), verb=("test", "-c"), flags=_LINKER).path(name)
+        return build(self.source, (suite.package,), verb=("test", "-c")).path(name)
 
 
 OPERATORS = (

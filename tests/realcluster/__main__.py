@@ -17,7 +17,7 @@ from tests.realcluster import accounts, cluster, programs
 from tests.realcluster.controlplane import Options
 from tests.realcluster.processes import ProcessError, recorded
 from tests.realcluster.readiness import NotReadyError
-from tests.realcluster.releases import CONTROL_PLANE, DEFAULT_RELEASE, NODE, RELEASES
+from tests.realcluster.releases import RELEASE, RELEASES
 from tests.realcluster.requirements import NodeRequirementError
 
 _READ_ONLY = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}]
@@ -32,8 +32,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.realcluster", description=__doc__)
     parser.add_argument("verb", choices=["up", "down", "status", "build"])
     parser.add_argument("--name", default="default", help="which test bed")
-    release = os.environ.get("DRYRACK_KUBERNETES", DEFAULT_RELEASE)
-    parser.add_argument("--release", choices=sorted(RELEASES), default=release)
+    parser.add_argument("--release", choices=sorted(RELEASES), default=RELEASE.minor)
     parser.add_argument("--node", action="store_true", help="a node with a real kubelet (root)")
     parser.add_argument("--kwok", action="store_true", help="KWOK for nodes with its annotation")
     parser.add_argument("--without-scheduler", action="store_true")
@@ -90,11 +89,9 @@ def _status(arguments: argparse.Namespace) -> int:
 
 def _build(arguments: argparse.Namespace) -> int:
     release = RELEASES[arguments.release]
-    for name in (*CONTROL_PLANE, *NODE):
-        programs.kubernetes(name, release)
+    programs.kubernetes("kubectl", release)
     programs.etcd()
-    for name in ("containerd", "containerd-shim-runc-v2", "ctr"):
-        programs.containerd(name)
+    programs.containerd("containerd")
     programs.kwok()
     programs.helm()
     return 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tests.realcluster import kubeconfig, programs, readiness
 from tests.realcluster.pki import Authority, Identity, service_account_key
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES, Release
+from tests.realcluster.releases import RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ _LIMITS = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 class Options:
     """The options of a control plane."""
 
-    release: Release = RELEASES[DEFAULT_RELEASE]
+    release: Release = RELEASE
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     with_scheduler: bool = True

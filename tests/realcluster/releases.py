@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, gates_of
+from dryrack.kinds.releases import Release as Answers
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 MODULES = Path(__file__).parent / "modules"
 
@@ -23,13 +27,21 @@ class Release:
     def module(self) -> Path:
         return MODULES / f"kubernetes-{self.minor}"
 
+    def knows(self, gates: Iterable[str]) -> bool:
+        """Return whether the release has these feature gates, by the tables of dryrack."""
+        tables = [each for each in Answers if each.value == self.minor]
+        return all(gate in gates_of(each) for each in tables for gate in gates)
+
 
 RELEASES: Mapping[str, Release] = {
     "1.37": Release("1.37", "1.37.1"),
     "1.36": Release("1.36", "1.36.4"),
     "1.35": Release("1.35", "1.35.8"),
+    "1.34": Release("1.34", "1.34.10"),
 }
-DEFAULT_RELEASE = "1.36"
+# What the tests run: the release whose answers dryrack gives by default, or the one asked for by
+# `make real RELEASE=…`.
+RELEASE = RELEASES[os.environ.get("DRYRACK_KUBERNETES") or DEFAULT_RELEASE.value]
 
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE = ("kubelet",)

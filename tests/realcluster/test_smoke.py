@@ -6,7 +6,6 @@ parts work together. What dryrack does on it is tested elsewhere.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from tests.realcluster import accounts, image
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 from tests.realcluster.plugin import ThrowAwayPlugin
-from tests.realcluster.releases import DEFAULT_RELEASE, RELEASES
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,7 +205,7 @@ def test_gates_and_apis_can_be_switched_on(start_cluster: StartCluster) -> None:
 
 def test_a_release_comes_up_and_goes(start_cluster: StartCluster) -> None:
     """The release is chosen by one word; its processes and files end with it."""
-    release = RELEASES[os.environ.get("DRYRACK_KUBERNETES", DEFAULT_RELEASE)]
+    release = RELEASE
     cluster = start_cluster(Options(release=release))
     version = json.loads(cluster.plane.kubectl("version", "-o", "json").stdout)
     directory = cluster.plane.directory
