@@ -58,6 +58,10 @@ real: setup ## Compare with Kubernetes, RELEASE=1.36 (needs Go 1.26, a JDK, Mave
 	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) $(BIN)/python -m tests.programs
 	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 
+.PHONY: record
+record: setup ## Record the answers of a real API server: make record [RELEASE=1.37] [NAMES="pods lists"] (needs Go)
+	@$(BIN)/python -m tests.parity record $(NAMES) $(if $(RELEASE),--release $(RELEASE))
+
 .PHONY: operators
 operators: setup ## Run Kueue, JobSet, and LeaderWorkerSet on dryrack, and write a page (needs Go and root)
 	@$(BIN)/python -m tests.operators $(NAMES)

@@ -1,11 +1,11 @@
 """
 Recorded answers of a real API server.
 
-A script is a list of requests, written by hand. Its answers are recorded from a real server,
-normalised, and never edited by hand:
+A script is a list of requests, written by hand. Its answers are recorded from a real server of
+each release, normalised, and never edited by hand:
 
-    python -m tests.parity record [NAME…]     ask a real server and keep its answers
-    python -m tests.parity check [NAME…]      ask again, and tell what differs
+    python -m tests.parity record [NAME…] [--release 1.37]     ask a real server, keep its answers
+    python -m tests.parity check [NAME…] [--release 1.37]      ask again, and print what differs
 
-Whatever claims to be an API server is asked the same and must answer the same.
+The tests send the same requests to the embedded API server and compare its answers.
 """

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.parity.__main__ import OPTIONS
-from tests.parity.recording import differences, read
+from tests.parity.recording import RECORDED, differences, read
 from tests.parity.run import Run
 from tests.parity.script import Script, load_all
 from tests.parity.server import Server
+
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from tests.realcluster.cluster import Cluster
@@ -35,14 +37,18 @@ def cluster(start_module_cluster: StartModuleCluster) -> Cluster:
 def test_a_real_server_answers_as_recorded(script: Script, cluster: Cluster) -> None:
     """Asked again, the real server gives the recorded answers."""
     run = Run(script, Server.of(cluster.plane.kubeconfig), cluster.plane.kubectl_path)
+    release = Release(cluster.plane.options.release.minor)
 
-    assert list(differences(script, list(run.answers()))) == []
+    assert list(differences(script, list(run.answers()), release)) == []
 
 
+@pytest.mark.parametrize("release", RECORDED, ids=lambda release: release.value)
 @pytest.mark.parametrize("script", load_all([]), ids=lambda script: script.name)
-def test_every_step_has_its_answer(script: Script) -> None:
+def test_every_step_has_its_answer(script: Script, release: Release) -> None:
     """A recording belongs to its script: the same steps in the same order."""
-    assert [answer["step"] for answer in read(script)] == [step.name for step in script.steps]
+    steps = [step.name for step in script.steps]
+
+    assert [answer["step"] for answer in read(script, release)] == steps
 
 
 def test_there_are_enough_requests_to_speak_of_parity() -> None:
