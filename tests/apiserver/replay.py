@@ -25,6 +25,7 @@ from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import Request
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,9 +103,13 @@ class EmbeddedServer:
 AS_RECORDED = RuntimeConfig(OPTIONS.runtime_config)
 
 
-def embedded_server(config: RuntimeConfig = AS_RECORDED) -> EmbeddedServer:
+def embedded_server(
+    config: RuntimeConfig = AS_RECORDED, release: Release = DEFAULT_RELEASE
+) -> EmbeddedServer:
     clock = VirtualClock()
-    options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=config)
+    options = ControlPlaneOptions(
+        clock=clock, chance=CountingChance(), runtime_config=config, release=release
+    )
     plane = build_control_plane(options)
     return EmbeddedServer(plane.transport, clock)
 
@@ -114,9 +119,9 @@ def by_http(script: Script) -> Script:
     return replace(script, steps=tuple(step for step in script.steps if not step.kubectl))
 
 
-def replayed(script: Script) -> list[dict[str, Any]]:
+def replayed(script: Script, release: Release = DEFAULT_RELEASE) -> list[dict[str, Any]]:
     """The answers of a fresh embedded server to the steps of a script."""
-    server = embedded_server()
+    server = embedded_server(release=release)
     try:
         run = Run(by_http(script), cast("Server", server), Path("no-kubectl"))
         return list(run.answers())
@@ -124,17 +129,20 @@ def replayed(script: Script) -> list[dict[str, Any]]:
         server.close()
 
 
-def differing(script: Script, answers: list[dict[str, Any]]) -> list[str]:
+def differing(
+    script: Script, answers: list[dict[str, Any]], release: Release = DEFAULT_RELEASE
+) -> list[str]:
     """The steps whose answers are not the recorded ones."""
-    return [step for step, recorded, answered in compared(script, answers) if recorded != answered]
+    pairs = compared(script, answers, release)
+    return [step for step, recorded, answered in pairs if recorded != answered]
 
 
 def compared(
-    script: Script, answers: list[dict[str, Any]]
+    script: Script, answers: list[dict[str, Any]], release: Release = DEFAULT_RELEASE
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Each step with what was recorded and what was answered."""
     asked = {answer["step"] for answer in answers}
-    recorded = [answer for answer in read(script) if answer["step"] in asked]
+    recorded = [answer for answer in read(script, release) if answer["step"] in asked]
     pairs = zip(_renumbered(recorded), _renumbered(answers), strict=True)
     for one, other in pairs:
         yield other["step"], one, other
@@ -157,17 +165,33 @@ def _renumbered(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return numbered
 
 
-def known_differences(path: Path = DIFFERENCES) -> dict[str, dict[str, str]]:
-    """By script and step: why the answer is another one than the real server's."""
-    known: dict[str, dict[str, str]] = yaml.safe_load(path.read_text())
-    return known
+def known_differences(
+    path: Path = DIFFERENCES, release: Release = DEFAULT_RELEASE
+) -> dict[str, dict[str, str]]:
+    """
+    Return the reasons for different answers, by script and step.
+
+    A reason can be for some releases only: it is then a map from releases to reasons.
+    """
+    known: dict[str, dict[str, str | dict[float, str]]] = yaml.safe_load(path.read_text())
+    reasons = {
+        script: {
+            step: why.get(float(release.value), "") if isinstance(why, dict) else why
+            for step, why in steps.items()
+        }
+        for script, steps in known.items()
+    }
+    return {
+        script: {step: why for step, why in steps.items() if why}
+        for script, steps in reasons.items()
+    }
 
 
-def differences_of_the_server() -> dict[str, dict[str, str]]:
+def differences_of_the_server(release: Release = DEFAULT_RELEASE) -> dict[str, dict[str, str]]:
     """Those that are left when kubectl and the engines have their part."""
     return {
         script: {step: why for step, why in steps.items() if not why.startswith("without ")}
-        for script, steps in known_differences().items()
+        for script, steps in known_differences(release=release).items()
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,19 +10,25 @@ from tests.apiserver.replay import compared, replayed
 from tests.parity.recording import diff
 from tests.parity.script import load_all
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+
 if TYPE_CHECKING:
     from tests.parity.script import Script
 
 
-def main(names: list[str]) -> None:
-    for script in load_all(names):
-        _show(script)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a script; default: all scripts")
+    parser.add_argument("--release", default=DEFAULT_RELEASE.value, help="default: %(default)s")
+    given = parser.parse_args()
+    for script in load_all(given.names):
+        _show(script, Release(given.release))
 
 
-def _show(script: Script) -> None:
-    answers = replayed(script)
+def _show(script: Script, release: Release) -> None:
+    answers = replayed(script, release)
     count = 0
-    for step, recorded, answered in compared(script, answers):
+    for step, recorded, answered in compared(script, answers, release):
         if recorded != answered:
             count += 1
             sys.stdout.write(f"{script.name}: {step}:\n{diff(recorded, answered)}\n\n")
@@ -29,4 +36,4 @@ def _show(script: Script) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -21,18 +21,22 @@ from tests.apiserver.replay import (
     known_differences,
     replayed,
 )
+from tests.parity.recording import RECORDED
 
 if TYPE_CHECKING:
     from tests.parity.script import Script
 
+    from dryrack.kinds.releases import Release
+
 REASON_CHARS_MIN = 12
 
 
+@pytest.mark.parametrize("release", RECORDED, ids=lambda release: release.value)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_the_embedded_server_answers_as_recorded(script: Script) -> None:
+def test_the_embedded_server_answers_as_recorded(script: Script, release: Release) -> None:
     """The steps that differ are exactly those that are listed as different."""
-    found = set(differing(script, replayed(script)))
-    known = set(known_differences().get(script.name, {}))
+    found = set(differing(script, replayed(script, release), release))
+    known = set(known_differences(release=release).get(script.name, {}))
 
     assert (sorted(found - known), sorted(known - found)) == ([], [])
 
@@ -42,6 +46,7 @@ def test_every_known_difference_names_a_step_and_a_reason() -> None:
     steps = {script.name: {step.name for step in script.steps} for script in SCRIPTS}
 
     for path in (DIFFERENCES, DIFFERENCES_OVER_HTTPS):
-        for name, listed in known_differences(path).items():
-            assert set(listed) <= steps[name]
-            assert all(len(reason) >= REASON_CHARS_MIN for reason in listed.values())
+        for release in RECORDED:
+            for name, listed in known_differences(path, release).items():
+                assert set(listed) <= steps[name]
+                assert all(len(reason) >= REASON_CHARS_MIN for reason in listed.values())

@@ -11,7 +11,7 @@ import yaml
 from tests.cli.command import EXAMPLES, dryrack
 from tests.golang import build
 from tests.kinds.validation import documents
-from tests.kinds.validation.cases import MODULE
+from tests.kinds.validation.cases import ASKED, MODULE
 from tests.kinds.validation.judgement import Answer, Cause, difference
 from tests.oracle.oracles import Oracle
 
@@ -214,7 +214,7 @@ def spoiled(chance: Random) -> dict[str, Any]:
 
 
 def ours(pod: dict[str, Any]) -> Answer:
-    problems = object_problems(Document("f", pod, Tree(spot(1, 1)))) or ()
+    problems = object_problems(Document("f", pod, Tree(spot(1, 1))), release=ASKED) or ()
     if any(each.reason is Reason.TYPE_INVALID for each in problems):
         return Answer(bad_request=problems[0].message)
     return Answer(causes=tuple(Cause(p.reason.value, p.field, p.message) for p in problems))

@@ -143,8 +143,10 @@ class Strategy:
         meta = object_meta(obj)
         before = object_meta(old)
         return [
-            *common_metadata_change(meta, before, namespaced=self.namespaced),
-            *metadata_change(meta, before),
+            *common_metadata_change(
+                meta, before, namespaced=self.namespaced, behaviour=self.rules.behaviour
+            ),
+            *metadata_change(meta, before, self.rules.behaviour),
             *self.change_problems(obj, old, write),
         ]
 

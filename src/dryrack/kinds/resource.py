@@ -84,6 +84,26 @@ class NodeAllocatableResourceMapping(Model, frozen=True, kw_only=True):
     allocation_multiplier: Quantity | None = None
 
 
+class NodeAllocatableMapping(Model, frozen=True, kw_only=True):
+    """Amount of a resource of the node that the device itself represents."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: Quantity | None = None
+    device_multiplier: Quantity | None = None
+
+
+class NodeAllocatableOverhead(Model, frozen=True, kw_only=True):
+    """Amount of a resource of the node that each user of the device needs in addition."""
+
+    per_pod: Quantity | None = None
+    per_container: Quantity | None = None
+
+
+class NodeAllocatableResource(Model, frozen=True, kw_only=True):
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(Model, frozen=True, kw_only=True):
     name: str = ""
     attributes: Mapping[str, DeviceAttribute] = {}
@@ -97,7 +117,10 @@ class Device(Model, frozen=True, kw_only=True):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
+    # In 1.36 only.
     node_allocatable_resource_mappings: Mapping[str, NodeAllocatableResourceMapping] = {}
+    # From 1.37 on.
+    node_allocatable_resources: Mapping[str, NodeAllocatableResource] = {}
 
 
 class ResourceSliceSpec(Model, frozen=True, kw_only=True):
@@ -109,6 +132,7 @@ class ResourceSliceSpec(Model, frozen=True, kw_only=True):
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] = ()
+    partition_type_attribute: str | None = None
     skip_node_operations: tuple[str, ...] = ()
 
 

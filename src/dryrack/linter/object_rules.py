@@ -62,8 +62,8 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 
 
 @cache
-def _rules() -> dict[tuple[str, str], KindRules]:
-    return {
+def _rules(release: Release) -> dict[tuple[str, str], KindRules]:
+    rules: dict[tuple[str, str], KindRules] = {
         ("v1", "ConfigMap"): ConfigMapRules(),
         ("v1", "LimitRange"): LimitRangeRules(),
         ("v1", "Namespace"): NamespaceRules(),
@@ -98,6 +98,9 @@ def _rules() -> dict[tuple[str, str], KindRules]:
         (_ADMISSION, "ValidatingAdmissionPolicyBinding"): PolicyBindingRules(),
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): DefinitionRules(),
     }
+    for (api_version, kind), each in rules.items():
+        each.follow(release, api_version.rpartition("/")[0], kind)
+    return rules
 
 
 def has_rules(document: Document) -> bool:
@@ -111,8 +114,8 @@ def _rules_of(
     """Return the rules of a document's kind, in a namespace with the labels (None: unknown)."""
     model = model_of(document.api_version, document.kind)
     if document.kind in CURRENT and not isinstance(model, Unknown):
-        return DeviceRules(document.kind, SelectorChecker(release), namespace_labels)
-    return _rules().get((document.api_version, document.kind))
+        return DeviceRules(document.kind, SelectorChecker(release), namespace_labels, release)
+    return _rules(release).get((document.api_version, document.kind))
 
 
 def object_problems(

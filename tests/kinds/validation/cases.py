@@ -19,8 +19,12 @@ from tests.kinds.validation import documents
 from tests.kinds.validation.judgement import Answer, Cause
 from tests.oracle.oracles import Oracle
 
+from dryrack.kinds.releases import Release
+
 FILE = Path(__file__).parent / "cases.yaml"
 MODULE = Path(__file__).parents[2] / "oracle" / "validation"
+# The release of the module; it is not the first one.
+ASKED = Release.V1_37
 
 BASES = {
     "slice": documents.SLICES[0],
@@ -34,6 +38,13 @@ BASES = {
     "rule": documents.RULES[0],
     "pod": documents.PODS[0],
 }
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What Kubernetes has against an object."""
+
+    panic: bool = False
+    causes: tuple[Cause, ...] = ()
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,8 +61,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # A list as long as this, of entries like its first one.
     grow: dict[str, int] = {}
     namespace: dict[str, str] = {}
+    # In 1.36, which can be asked no more, and in each release with another answer since then.
     panic: bool = False
     causes: tuple[Cause, ...] = ()
+    later: dict[str, Outcome] = {}
+
+    def outcome(self, release: Release) -> Outcome:
+        """Return what a release has against the object."""
+        found = Outcome(panic=self.panic, causes=self.causes)
+        for each in list(Release)[: list(Release).index(release) + 1]:
+            found = self.later.get(each.value, found)
+        return found
 
     def question(self) -> dict[str, Any]:
         """The case in full, as the API server would be asked."""
@@ -120,14 +140,23 @@ def load() -> tuple[Case, ...]:
     return msgspec.convert(yaml.safe_load(FILE.read_text()), tuple[Case, ...])
 
 
+def _with_outcome(case: Case, outcome: Outcome) -> Case:
+    """Return the case with an outcome of the release that is asked."""
+    before = list(Release)[list(Release).index(ASKED) - 1]
+    later = {name: each for name, each in case.later.items() if name != ASKED.value}
+    if outcome != msgspec.structs.replace(case, later=later).outcome(before):
+        later[ASKED.value] = outcome
+    return msgspec.structs.replace(case, later=later)
+
+
 def record() -> None:
     """Ask Kubernetes, and write down what it says."""
     with Oracle(build(MODULE).path("validate"), Answer) as server:
         asked = [(case, {"case": case.name, **case.question()}) for case in load()]
         answers = [answer for _, answer in server.ask([question for _, question in asked])]
     recorded = [
-        msgspec.structs.replace(
-            case, panic=bool(answer.panic), causes=tuple(sorted(answer.causes or ()))
+        _with_outcome(
+            case, Outcome(panic=bool(answer.panic), causes=tuple(sorted(answer.causes or ())))
         )
         for (case, _), answer in zip(asked, answers, strict=True)
     ]

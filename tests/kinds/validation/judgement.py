@@ -25,7 +25,7 @@ from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.validation import Reason
@@ -41,7 +41,11 @@ if TYPE_CHECKING:
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.parts import ExpressionChecker
 
-_KINDS = {(kind.kind, kind.api_version): kind for kind in builtin_kinds(DEFAULT_RELEASE)}
+_KINDS = {
+    (release, kind.kind, kind.api_version): kind
+    for release in Release
+    for kind in builtin_kinds(release)
+}
 
 
 class Cause(msgspec.Struct, frozen=True, order=True):
@@ -74,7 +78,11 @@ class KnownExpressions:
 KNOWN_EXPRESSIONS = KnownExpressions()
 
 
-def ours(question: Mapping[str, Any], checker: ExpressionChecker = KNOWN_EXPRESSIONS) -> Answer:
+def ours(
+    question: Mapping[str, Any],
+    checker: ExpressionChecker = KNOWN_EXPRESSIONS,
+    release: Release = DEFAULT_RELEASE,
+) -> Answer:
     """
     Return the answer of dryrack's API server to a question.
 
@@ -82,8 +90,8 @@ def ours(question: Mapping[str, Any], checker: ExpressionChecker = KNOWN_EXPRESS
     and lint does not.
     """
     given = question["object"]
-    kind = _KINDS[given["kind"], given["apiVersion"]]
-    schema = schema_of(kind.group, kind.version, kind.kind)
+    kind = _KINDS[release, given["kind"], given["apiVersion"]]
+    schema = schema_of(kind.group, kind.version, kind.kind, release)
     assert schema is not None, f"{kind.kind} is built in"
     for document in (given, question.get("old", {})):
         mismatch = conform(schema, document).mismatch
@@ -91,7 +99,7 @@ def ours(question: Mapping[str, Any], checker: ExpressionChecker = KNOWN_EXPRESS
             return Answer(bad_request=mismatch)
     if kind.kind == "Pod":
         return _answer(tuple(pod_claims(decode(given, core.Pod))))
-    strategy = DeviceStrategy(kind, checker)
+    strategy = DeviceStrategy(kind, checker, release)
     try:
         if "old" in question:
             problems = _update_problems(strategy, (kind, question), given, question["old"])
@@ -112,9 +120,8 @@ def _create_problems(
     if not meta.get("name") and meta.get("generateName"):
         kept = meta["generateName"].encode()[:58].decode("utf-8", "replace")
         meta["name"] = f"{kept}xxxxx"
-    return strategy.validate_create(
-        strategy.prepare_create({**obj, "metadata": meta}, write), write
-    )
+    new = strategy.prepare_create({**obj, "metadata": meta}, write)
+    return strategy.rules.reported(strategy.validate_create(new, write), new)
 
 
 def _update_problems(
@@ -127,7 +134,8 @@ def _update_problems(
         version = old["metadata"].get("resourceVersion", "")
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
     new = strategy.prepare_update(metadata.with_stored_generation(obj, old), old, write)
-    return strategy.validate_update(metadata.with_stored_identity(new, old), old, write)
+    new = metadata.with_stored_identity(new, old)
+    return strategy.rules.reported(strategy.validate_update(new, old, write), new, old)
 
 
 def _written(

@@ -6,15 +6,19 @@ import pytest
 from tests.kinds.validation.cases import BASES, Case, load
 from tests.kinds.validation.judgement import Answer, Cause, difference, ours
 
+from dryrack.kinds.releases import Release
+
 CASES = load()
 
 
+@pytest.mark.parametrize("release", list(Release), ids=lambda release: release.value)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_causes_are_the_recorded_ones(case: Case) -> None:
+def test_causes_are_the_recorded_ones(case: Case, release: Release) -> None:
     """Reason, field and message of every cause, and no cause more."""
-    recorded = Answer(causes=case.causes, panic="recorded" if case.panic else "")
+    outcome = case.outcome(release)
+    recorded = Answer(causes=outcome.causes, panic="recorded" if outcome.panic else "")
 
-    assert not difference(recorded, ours(case.question()))
+    assert not difference(recorded, ours(case.question(), release=release))
 
 
 def test_every_base_is_valid_by_itself() -> None:

@@ -80,8 +80,8 @@ class DefinitionStrategy(Strategy):
         meta = object_meta(obj)
         before = object_meta(old)
         found = [
-            *common_metadata_change(meta, before, namespaced=False),
-            *metadata_change(meta, before),
+            *common_metadata_change(meta, before, namespaced=False, behaviour=self.rules.behaviour),
+            *metadata_change(meta, before, self.rules.behaviour),
         ]
         if write.subresource == "status":
             return found

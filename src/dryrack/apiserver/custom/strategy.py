@@ -146,10 +146,12 @@ class CustomStrategy(Strategy):
             return named
         meta = object_meta(obj)
         found = [
-            *custom_metadata(meta, namespaced=self.namespaced),
+            *custom_metadata(meta, namespaced=self.namespaced, behaviour=self.rules.behaviour),
             *self._problems(obj, NO_OLD),
         ]
-        return found or tuple(common_metadata(meta, namespaced=self.namespaced))
+        return found or tuple(
+            common_metadata(meta, namespaced=self.namespaced, behaviour=self.rules.behaviour)
+        )
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         named = list(self._identity(obj))
@@ -158,8 +160,10 @@ class CustomStrategy(Strategy):
         meta = object_meta(obj)
         before = object_meta(old)
         found = [
-            *common_metadata_change(meta, before, namespaced=self.namespaced),
-            *custom_metadata_change(meta, before),
+            *common_metadata_change(
+                meta, before, namespaced=self.namespaced, behaviour=self.rules.behaviour
+            ),
+            *custom_metadata_change(meta, before, self.rules.behaviour),
         ]
         if write.subresource == "status":
             return [*found, *self._status_problems(obj, old)]

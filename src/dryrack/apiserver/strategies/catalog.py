@@ -177,9 +177,8 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy
-        from dryrack.cel.admission import SelectorChecker
 
-        return DeviceStrategy(kind, SelectorChecker(features.release))
+        return DeviceStrategy(kind, release=features.release)
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
@@ -188,6 +187,7 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
         if found is None
         else found()
     )
+    made.rules.follow(features.release, kind.group, kind.kind)
     made.empty_status = lambda: empty_status(kind, features.release)
     if kind.lacks_controller:
         made.notice = f"no controller of dryrack acts on {kind.plural}; the object is only stored"

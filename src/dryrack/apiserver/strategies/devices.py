@@ -16,6 +16,7 @@ from dryrack.kinds.convert import V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.paths import get, status_of
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.rules.json_edit import null_if_empty, update_at, with_metadata
 from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.gates import drop_disabled
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.registry import Kind
+    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.parts import ExpressionChecker
 
@@ -47,10 +49,16 @@ _RESET_BY_STATUS = (
 class DeviceStrategy(Strategy):
     """One kind of resource.k8s.io in one version."""
 
-    def __init__(self, kind: Kind, checker: ExpressionChecker | None = None) -> None:
-        super().__init__(DeviceRules(kind.kind))
+    def __init__(
+        self,
+        kind: Kind,
+        checker: ExpressionChecker | None = None,
+        release: Release = DEFAULT_RELEASE,
+    ) -> None:
+        super().__init__(DeviceRules(kind.kind, release=release))
         self._kind = kind
-        self._checker = checker or SelectorChecker()
+        self._release = release
+        self._checker = checker or SelectorChecker(release)
         if kind.kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
             self.field_refusal = "field label not supported for {gvk}: {label}"
@@ -117,7 +125,7 @@ class DeviceStrategy(Strategy):
         if write.namespace:
             namespace = write.lookup.get("namespaces", "", write.namespace)
             labels = get(namespace, "metadata.labels", {})
-        return DeviceRules(self._kind.kind, self._checker, labels)
+        return DeviceRules(self._kind.kind, self._checker, labels, self._release)
 
     def _bad_request(self, error: DecodeError) -> Exception:
         kind = self._kind

@@ -66,13 +66,15 @@ class EventStrategy(Strategy):
 
     def validate_create(self, obj: Raw, write: Write) -> Sequence[FieldProblem]:
         found = list(_problems(obj, "reportingComponent"))
-        return found or tuple(common_metadata(object_meta(obj), namespaced=True))
+        return found or tuple(
+            common_metadata(object_meta(obj), namespaced=True, behaviour=self.rules.behaviour)
+        )
 
     def validate_update(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
         meta = object_meta(obj)
         before = object_meta(old)
         return [
-            *common_metadata_change(meta, before, namespaced=True),
+            *common_metadata_change(meta, before, namespaced=True, behaviour=self.rules.behaviour),
             *_problems(self.to_storage(obj), "reportingComponent"),
         ]
 
@@ -109,10 +111,12 @@ class NewEventStrategy(EventStrategy):
         event = self.to_storage(obj)
         found = [
             *_problems(event, "reportingController"),
-            *metadata(meta, SUBDOMAIN, namespaced=True),
+            *metadata(meta, SUBDOMAIN, namespaced=True, behaviour=self.rules.behaviour),
             *_strict(event),
         ]
-        return found or tuple(common_metadata(meta, namespaced=True))
+        return found or tuple(
+            common_metadata(meta, namespaced=True, behaviour=self.rules.behaviour)
+        )
 
     def fields(self, obj: Raw) -> Mapping[str, str]:
         return {path: field_text(obj, path) for path in self.selectable_fields}

@@ -46,7 +46,12 @@ class ValidatedAsNewStrategy(Strategy):
             return list(self.status_changes(obj, old))
         return [
             *self.changes(obj, old),
-            *metadata(object_meta(obj), self.naming, namespaced=self.namespaced),
+            *metadata(
+                object_meta(obj),
+                self.naming,
+                namespaced=self.namespaced,
+                behaviour=self.rules.behaviour,
+            ),
             *self.rules.problems(obj),
         ]
 

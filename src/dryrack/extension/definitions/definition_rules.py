@@ -69,11 +69,11 @@ class DefinitionRules(KindRules):
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
         named = name_problem(obj)
         problems = [
-            *metadata(meta, self.naming, namespaced=False),
+            *metadata(meta, self.naming, namespaced=False, behaviour=self.behaviour),
             *((invalid("metadata.name", meta.name, named),) if named else ()),
             *problems_of_definition(obj),
         ]
-        return problems or tuple(common_metadata(meta, namespaced=False))
+        return problems or tuple(common_metadata(meta, namespaced=False, behaviour=self.behaviour))
 
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

@@ -8,10 +8,13 @@ more entry in each table of behaviours. Other code asks these tables and compare
 from dryrack.kinds.releases.behaviours import (
     ALLOCATION,
     CEL,
+    VALIDATION,
     AllocationBehaviour,
     CelBehaviour,
+    ValidationBehaviour,
 )
 from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
+from dryrack.kinds.releases.declared_types import DECLARED_TYPES, UNDECLARED_GROUPS
 from dryrack.kinds.releases.gates import (
     FIELD_GATES,
     FeatureSet,
@@ -35,11 +38,14 @@ __all__ = [
     "ALLOCATION",
     "CEL",
     "CONTROLLERS",
+    "DECLARED_TYPES",
     "DEFAULT_RELEASE",
     "FIELD_GATES",
     "NEWEST",
     "OLDEST",
     "RELEASES",
+    "UNDECLARED_GROUPS",
+    "VALIDATION",
     "AllocationBehaviour",
     "CelBehaviour",
     "ControllerBehaviour",
@@ -48,6 +54,7 @@ __all__ = [
     "GateError",
     "Release",
     "ReleaseError",
+    "ValidationBehaviour",
     "gates_of",
     "gates_with_needs",
     "parse_gates",

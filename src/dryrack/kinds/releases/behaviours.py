@@ -70,6 +70,28 @@ class CelBehaviour:
     overloads: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationBehaviour:
+    """The handwritten checks of the API server; `declared_types` has the others."""
+
+    # A problem of an owner reference has the position of the reference in its path.
+    owners_have_positions: bool
+    # A condition without type or status lacks a value, and a repeated one is named as a whole.
+    conditions_are_required: bool
+    # Expressions that are stored already are compiled again.
+    checks_stored_expressions: bool
+    # The capacity of a device is checked again if it does not change.
+    checks_stored_capacity: bool
+    # A default outside of a range is a problem of the default, and steps have limits.
+    limits_ranges: bool
+    # Tolerations in the results of an allocation are checked.
+    checks_allocated_tolerations: bool
+    # Devices map capacity to resources of nodes by `nodeAllocatableResources`.
+    has_node_allocatable_resources: bool
+    # A problem that two checks find is reported twice.
+    repeats_problems: bool
+
+
 _ALLOCATION_1_36 = AllocationBehaviour(
     distinct_compares_all=False,
     match_is_restored=False,
@@ -151,9 +173,34 @@ _CEL_1_37 = replace(
     ),
 )
 
+_VALIDATION_1_36 = ValidationBehaviour(
+    owners_have_positions=False,
+    conditions_are_required=False,
+    checks_stored_expressions=True,
+    checks_stored_capacity=True,
+    limits_ranges=False,
+    checks_allocated_tolerations=False,
+    has_node_allocatable_resources=False,
+    repeats_problems=True,
+)
+_VALIDATION_1_37 = replace(
+    _VALIDATION_1_36,
+    owners_have_positions=True,
+    conditions_are_required=True,
+    checks_stored_expressions=False,
+    checks_stored_capacity=False,
+    limits_ranges=True,
+    checks_allocated_tolerations=True,
+    has_node_allocatable_resources=True,
+    repeats_problems=False,
+)
+
 ALLOCATION: Mapping[Release, AllocationBehaviour] = MappingProxyType(
     {Release.V1_36: _ALLOCATION_1_36, Release.V1_37: _ALLOCATION_1_37}
 )
 CEL: Mapping[Release, CelBehaviour] = MappingProxyType(
     {Release.V1_36: _CEL_1_36, Release.V1_37: _CEL_1_37}
+)
+VALIDATION: Mapping[Release, ValidationBehaviour] = MappingProxyType(
+    {Release.V1_36: _VALIDATION_1_36, Release.V1_37: _VALIDATION_1_37}
 )

@@ -7,12 +7,15 @@ with the changed parts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.paths import metadata_of
+from dryrack.kinds.releases import DEFAULT_RELEASE, UNDECLARED_GROUPS, VALIDATION
 from dryrack.kinds.rules.json_edit import without
+from dryrack.kinds.validation.declared import declared_of, merged
 from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
 from dryrack.kinds.validation.problems import required
 
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation import FieldProblem
+    from dryrack.kinds.validation.declared import Declared
     from dryrack.kinds.validation.meta import Naming
 
 # Stand-ins for what a server makes up. The server appends five characters to a generateName.
@@ -38,6 +43,16 @@ class KindRules:
         self.namespaced = namespaced
         self.naming = naming
         self.has_status = has_status
+        self.behaviour = VALIDATION[DEFAULT_RELEASE]
+        self._declared: Declared | None = None
+
+    def follow(self, release: Release, group: str, kind: str) -> Self:
+        """Give the answers of a release about a kind; without this, those of the default."""
+        self.behaviour = VALIDATION[release]
+        if group in UNDECLARED_GROUPS:
+            self.behaviour = replace(self.behaviour, repeats_problems=True)
+        self._declared = declared_of(kind, release)
+        return self
 
     def default(self, obj: Raw) -> Raw:
         return obj
@@ -52,11 +67,27 @@ class KindRules:
 
     def new_problems(self, obj: Raw, meta: ObjectMeta) -> Sequence[FieldProblem]:
         """Return all problems of a new object; `meta` is its metadata as a model."""
-        problems = [*metadata(meta, self.naming, namespaced=self.namespaced), *self.problems(obj)]
+        problems = [
+            *metadata(meta, self.naming, namespaced=self.namespaced, behaviour=self.behaviour),
+            *self.problems(obj),
+        ]
         if problems or self.naming is SUBDOMAIN:
             # A subdomain meets all requirements of other names.
             return problems
-        return tuple(common_metadata(meta, namespaced=self.namespaced))
+        return tuple(common_metadata(meta, namespaced=self.namespaced, behaviour=self.behaviour))
+
+    def reported(
+        self, problems: Sequence[FieldProblem], obj: Raw, old: Raw | None = None
+    ) -> Sequence[FieldProblem]:
+        """Return these problems and the declared ones, as the server reports them."""
+        if self.behaviour.repeats_problems:
+            return problems
+        declared = self.declared_problems(obj, old)
+        return merged(problems, declared) if problems or declared else ()
+
+    def declared_problems(self, obj: Raw, old: Raw | None) -> Sequence[FieldProblem]:
+        """Return the problems of the checks that the release declares with the type."""
+        return self._declared.problems(obj, old) if self._declared else ()
 
     def creation_problems(self, obj: Raw, namespace: str) -> Sequence[FieldProblem]:
         """Return what a server has against creating a decoded object in an empty cluster."""
@@ -68,7 +99,8 @@ class KindRules:
             prefix = meta["generateName"].encode()[:_GENERATE_NAME_BYTES_KEPT]
             meta["name"] = f"{prefix.decode('utf-8', 'replace')}xxxxx"
         new = self.as_new(self.default({**obj, "metadata": meta}))
-        problems = self.new_problems(new, decode(new["metadata"], ObjectMeta))
+        handwritten = self.new_problems(new, decode(new["metadata"], ObjectMeta))
+        problems = self.reported(handwritten, new)
         if not new["metadata"].get("name") and not problems:
             return (required("metadata.name", "name or generateName is required"),)
         return problems

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dryrack.kinds.releases import ValidationBehaviour
 from dryrack.kinds.resource import (
     AllocatedDeviceStatus,
     AllocationResult,
@@ -30,6 +31,8 @@ from dryrack.kinds.validation.parts import (
     items,
     json_object,
     node_selector,
+    skipped_operations,
+    toleration,
 )
 from dryrack.kinds.validation.problems import (
     FieldProblem,
@@ -65,7 +68,7 @@ def status_updated(
     if given and not _admin_results(old.status.allocation):
         field = f"status.allocation.devices.results[{given[0]}].adminAccess"
         yield from admin_access_granted(field, judging.namespace_labels)
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     yield from distinct(
         "status.reservedFor",
         status.reserved_for,
@@ -73,12 +76,12 @@ def status_updated(
         key=lambda consumer: Token(consumer.uid),
         count_max=RESERVED_FOR_MAX,
     )
-    yield from _devices("status.devices", status)
+    yield from _devices("status.devices", status, judging.behaviour)
     yield from _reservations(obj, old)
     if old.status.allocation is not None and status.allocation is not None:
         yield from unchanged("status.allocation", status.allocation, old.status.allocation)
     elif status.allocation is not None:
-        yield from _allocation("status.allocation", status.allocation, names)
+        yield from _allocation("status.allocation", status.allocation, names, judging.behaviour)
 
 
 def _admin_results(allocation: AllocationResult | None) -> list[int]:
@@ -96,11 +99,19 @@ def _key(device: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> Devic
     return (device.driver, device.pool, device.device, device.share_id or "")
 
 
-def _devices(field: str, status: ResourceClaimStatus) -> Iterator[FieldProblem]:
+def _devices(
+    field: str, status: ResourceClaimStatus, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     results = status.allocation.devices.results if status.allocation else ()
     given = set(map(_key, results))
     for position, device in enumerate(status.devices):
-        yield from _device(f"{field}[{position}]", device, given)
+        at = f"{field}[{position}]"
+        yield from _device(at, device, given)
+        yield from conditions(f"{at}.conditions", device.conditions, behaviour)
+        if device.data is not None:
+            yield from json_object(f"{at}.data", device.data, bytes_max=PARAMETERS_BYTES_MAX)
+        if device.network_data is not None:
+            yield from _network(f"{at}.networkData", device.network_data)
     keys = tuple(map(_key, status.devices))
     for position in repeated(map("\0".join, keys)):
         yield duplicate(f"{field}[{position}]", _show_key(keys[position]))
@@ -123,11 +134,6 @@ def _device(
         yield invalid(field, _show_key(key), "must be an allocated device in the claim")
     if len(device.conditions) > CONDITIONS_MAX:
         yield too_many(f"{field}.conditions", len(device.conditions), CONDITIONS_MAX)
-    yield from conditions(f"{field}.conditions", device.conditions)
-    if device.data is not None:
-        yield from json_object(f"{field}.data", device.data, bytes_max=PARAMETERS_BYTES_MAX)
-    if device.network_data is not None:
-        yield from _network(f"{field}.networkData", device.network_data)
 
 
 def _network(field: str, data: NetworkDeviceData) -> Iterator[FieldProblem]:
@@ -156,10 +162,13 @@ def _reservations(obj: ResourceClaim, old: ResourceClaim) -> Iterator[FieldProbl
 
 
 def _allocation(
-    field: str, allocation: AllocationResult, names: RequestNames
+    field: str, allocation: AllocationResult, names: RequestNames, behaviour: ValidationBehaviour
 ) -> Iterator[FieldProblem]:
     def result(at: str, given: DeviceRequestAllocationResult) -> Iterator[FieldProblem]:
-        return _result(at, given, names)
+        yield from _result(at, given, names)
+        if behaviour.checks_allocated_tolerations:
+            yield from items(f"{at}.tolerations", given.tolerations, toleration)
+        yield from skipped_operations(f"{at}.skipNodeOperations", given.skip_node_operations)
 
     def config(at: str, given: DeviceAllocationConfiguration) -> Iterator[FieldProblem]:
         field = f"{at}.source"

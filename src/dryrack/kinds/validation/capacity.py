@@ -5,7 +5,8 @@ All quantities compare exactly; only the question whether a value is a whole num
 from the minimum is asked of whole numbers, rounded up, as the server does it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
@@ -23,6 +24,11 @@ from dryrack.kinds.validation.problems import (
 )
 
 VALID_VALUES_MAX = 10
+_INT64_MAX = 2**63 - 1
+
+_RangeCheck: TypeAlias = Callable[
+    [str, CapacityRequestPolicyRange, tuple[Quantity, Quantity]], Iterator[FieldProblem]
+]
 
 
 def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:
@@ -35,14 +41,20 @@ def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldPr
         )
 
 
-def shared_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:
+def shared_capacity(
+    field: str, capacity: DeviceCapacity, *, limits_ranges: bool
+) -> Iterator[FieldProblem]:
     policy = capacity.request_policy
     if policy is not None:
-        yield from _policy(f"{field}.requestPolicy", policy, capacity.value)
+        check_range = _limited_range if limits_ranges else _range
+        yield from _policy(f"{field}.requestPolicy", policy, capacity.value, check_range)
 
 
 def _policy(
-    field: str, policy: CapacityRequestPolicy, available: Quantity
+    field: str,
+    policy: CapacityRequestPolicy,
+    available: Quantity,
+    check_range: _RangeCheck,
 ) -> Iterator[FieldProblem]:
     if policy.valid_values and policy.valid_range is not None:
         detail = (
@@ -59,7 +71,7 @@ def _policy(
         if policy.default is None:
             yield required(f"{field}.default", "required when validRange is defined")
         else:
-            yield from _range(
+            yield from check_range(
                 f"{field}.validRange", policy.valid_range, (policy.default, available)
             )
 
@@ -134,3 +146,63 @@ def _steps(
         if value is not None and (value.value() - low.value()) % step.value():
             detail = f"value is not a multiple of a given step ({step}) from ({low})"
             yield invalid(field, str(value), detail)
+
+
+def _limited_range(
+    field: str, given: CapacityRequestPolicyRange, policy: tuple[Quantity, Quantity]
+) -> Iterator[FieldProblem]:
+    """Check a range as 1.37 does: the server can compute with every step that it accepts."""
+    default, available = policy
+    low, high, step = given.min, given.max, given.step
+    if low is None:
+        yield required(f"{field}.min", "required when validRange is defined")
+        return
+    if low > available:
+        detail = f"min is larger than capacity value: {available}"
+        yield invalid(f"{field}.min", str(low), detail)
+    if default < low:
+        yield invalid(f"{field}.default", str(default), f"default is less than min: {low}")
+    if high is not None:
+        if low > high:
+            yield invalid(f"{field}.max", str(low), f"min is larger than max: {high}")
+        if high > available:
+            detail = f"max is larger than capacity value: {available}"
+            yield invalid(f"{field}.max", str(high), detail)
+        if default > high:
+            yield invalid(f"{field}.default", str(default), f"default is more than max: {high}")
+    if step is None:
+        return
+    if step.sign <= 0:
+        detail = "must be greater than zero"
+        yield invalid(f"{field}.step", str(step), detail, fix="leave the step out")
+        return
+    yield from _limited_steps(field, given, policy)
+
+
+def _limited_steps(
+    field: str, given: CapacityRequestPolicyRange, policy: tuple[Quantity, Quantity]
+) -> Iterator[FieldProblem]:
+    default, available = policy
+    low, high, step = given.min, given.max, given.step
+    assert low is not None
+    assert step is not None
+    if low + step > available:
+        detail = f"one step {low + step} is larger than capacity value: {available}"
+        yield invalid(f"{field}.step", str(step), detail)
+    values = {"default": default, "min": low, "max": high, "step": step}
+    outside = [
+        invalid(f"{field}.{name}", str(value), detail)
+        for name, value in values.items()
+        if value is not None and (detail := _outside_int64(value))
+    ]
+    yield from outside
+    for value in (default, high) if not outside else ():
+        if value is not None and (value.value() - low.value()) % step.value():
+            detail = f"value is not a multiple of a given step ({step}) from ({low})"
+            yield invalid(f"{field}.step", str(value), detail)
+
+
+def _outside_int64(value: Quantity) -> str:
+    if value.sign < 0:
+        return "must be greater than or equal to 0"
+    return f"must not be larger than {_INT64_MAX}" if value.nanos > _INT64_MAX * 10**9 else ""

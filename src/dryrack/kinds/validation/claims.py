@@ -91,34 +91,34 @@ class RequestNames:
 
 def created(obj: ResourceClaim, judging: Judging) -> Iterator[FieldProblem]:
     yield from _admin_access(obj.spec, judging.namespace_labels)
-    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True)
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True, behaviour=judging.behaviour)
     yield from _spec("spec", obj.spec, judging.expressions)
 
 
 def updated(obj: ResourceClaim, old: ResourceClaim, judging: Judging) -> Iterator[FieldProblem]:
     """Check an update of a claim, whose spec cannot change and is not validated again."""
-    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True)
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True, behaviour=judging.behaviour)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     yield from unchanged("spec", obj.spec, old.spec)
 
 
 def template_created(obj: ResourceClaimTemplate, judging: Judging) -> Iterator[FieldProblem]:
     yield from _admin_access(obj.spec.spec, judging.namespace_labels)
-    yield from _template(obj, judging.expressions)
+    yield from _template(obj, judging)
 
 
 def template_updated(
     obj: ResourceClaimTemplate, old: ResourceClaimTemplate, judging: Judging
 ) -> Iterator[FieldProblem]:
-    yield from _template(obj, judging.expressions)
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from _template(obj, judging)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     yield from unchanged("spec", obj.spec, old.spec)
 
 
-def _template(obj: ResourceClaimTemplate, expressions: Expressions) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True)
+def _template(obj: ResourceClaimTemplate, judging: Judging) -> Iterator[FieldProblem]:
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=True, behaviour=judging.behaviour)
     yield from template_metadata("spec.metadata", obj.spec.metadata)
-    yield from _spec("spec.spec", obj.spec.spec, expressions)
+    yield from _spec("spec.spec", obj.spec.spec, judging.expressions)
 
 
 def _admin_access(

@@ -37,13 +37,17 @@ _QUOTA_PREFIX = "requests."
 
 
 def created(obj: DeviceClass, judging: Judging) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
+    yield from metadata(
+        obj.metadata, LONG_NAME_AS_MADE, namespaced=False, behaviour=judging.behaviour
+    )
     yield from _spec(obj.spec, None, judging.expressions)
 
 
 def updated(obj: DeviceClass, old: DeviceClass, judging: Judging) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, LONG_NAME_AS_MADE, namespaced=False)
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from metadata(
+        obj.metadata, LONG_NAME_AS_MADE, namespaced=False, behaviour=judging.behaviour
+    )
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     yield from _spec(obj.spec, old.spec, judging.expressions)
 
 
@@ -76,23 +80,23 @@ def is_extended_resource(name: str) -> bool:
 
 
 def rule_created(obj: DeviceTaintRule, judging: Judging) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False)
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False, behaviour=judging.behaviour)
     yield from _rule(obj.spec, None)
 
 
 def rule_updated(
     obj: DeviceTaintRule, old: DeviceTaintRule, judging: Judging
 ) -> Iterator[FieldProblem]:
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     yield from _rule(obj.spec, old.spec)
 
 
 def rule_status_updated(
     obj: DeviceTaintRule, old: DeviceTaintRule, judging: Judging
 ) -> Iterator[FieldProblem]:
-    yield from metadata_change(obj.metadata, old.metadata)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
     given = obj.status.conditions
-    yield from conditions("status.conditions", given)
+    yield from conditions("status.conditions", given, judging.behaviour)
     if len(given) > RULE_CONDITIONS_MAX:
         yield too_many("status.conditions", len(given), RULE_CONDITIONS_MAX)
 

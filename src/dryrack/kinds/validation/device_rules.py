@@ -17,6 +17,7 @@ from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.meta import kind_of
 from dryrack.kinds.paths import metadata_of, spec_of
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_time import GoTimeError, parse_time
 from dryrack.kinds.validation import allocations, claims, classes, slices
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.meta import ObjectMeta
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation.parts import ExpressionChecker
 
 DeviceObject: TypeAlias = (
@@ -84,11 +86,14 @@ class DeviceRules(KindRules):
         kind: str,
         checker: ExpressionChecker | None = None,
         namespace_labels: Mapping[str, str] | None = None,
+        release: Release = DEFAULT_RELEASE,
     ) -> None:
         row = _ROWS[kind]
         super().__init__(namespaced=row.namespaced, has_status=row.has_status)
+        self.follow(release, row.group, kind)
         self._checks = _CHECKS[kind]
-        self._judging = Judging(Expressions(checker), namespace_labels)
+        expressions = Expressions(checker, checks_stored=self.behaviour.checks_stored_expressions)
+        self._judging = Judging(expressions, namespace_labels, self.behaviour)
 
     def default(self, obj: Raw) -> Raw:
         return with_defaults(obj)
@@ -104,7 +109,9 @@ class DeviceRules(KindRules):
         new = decode(document, self._checks.model)
         problems = tuple(self._checks.created(new, self._judging))
         if not problems:
-            problems = tuple(common_metadata(meta, namespaced=self.namespaced))
+            problems = tuple(
+                common_metadata(meta, namespaced=self.namespaced, behaviour=self.behaviour)
+            )
         return problems
 
     def change_problems(self, obj: Raw, old: Raw, subresource: str) -> Sequence[FieldProblem]:
@@ -115,9 +122,25 @@ class DeviceRules(KindRules):
         check = self._checks.status_updated if subresource == "status" else self._checks.updated
         assert check is not None, f"a {kind_of(self._checks.model)} has no {subresource}"
         return (
-            *common_metadata_change(new.metadata, stored.metadata, namespaced=self.namespaced),
+            *common_metadata_change(
+                new.metadata,
+                stored.metadata,
+                namespaced=self.namespaced,
+                behaviour=self.behaviour,
+            ),
             *check(new, stored, self._judging),
         )
+
+    def declared_problems(self, obj: Raw, old: Raw | None) -> Sequence[FieldProblem]:
+        """Return the problems of the declared checks, with values as Go writes them."""
+        before = None if old is None else to_v1(with_defaults(old))
+        document = to_v1(obj)
+        if not super().declared_problems(document, before):
+            return ()
+        model = self._checks.model
+        ordered = to_builtins(decode(document, model))
+        stored = None if before is None else to_builtins(decode(before, model))
+        return super().declared_problems(ordered, stored)
 
 
 def empty_list_problems(document: Raw) -> Iterator[FieldProblem]:

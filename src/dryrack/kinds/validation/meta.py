@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from dryrack.kinds.meta import Condition, ObjectMeta, OwnerReference
+from dryrack.kinds.releases import DEFAULT_RELEASE, VALIDATION, ValidationBehaviour
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation.names import (
     Checker,
@@ -38,6 +39,7 @@ from dryrack.kinds.validation.problems import (
 )
 
 DEFAULT_NAMESPACE = "default"
+DEFAULT = VALIDATION[DEFAULT_RELEASE]
 ANNOTATIONS_BYTES_MAX = 256 * 1024
 IMMUTABLE = "field is immutable"
 
@@ -47,6 +49,7 @@ _STANDARD_FINALIZERS = ("kubernetes", _ORPHAN, _FOREGROUND)
 _REASON_BYTES_MAX = 1024
 _REPEATED_CONTROLLERS_MAX = 10
 _MESSAGE_BYTES_MAX = 32 * 1024
+_CONDITION_STATUSES = ("False", "True", "Unknown")
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 
 # In the order and the spelling of the server: `uID` is how it writes the field of that name.
@@ -80,9 +83,15 @@ LONG_NAME_AS_MADE = Naming(long_name, None)
 _ANY = Naming(path_segment, path_segment_prefix)
 
 
-def metadata(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
+def metadata(
+    meta: ObjectMeta,
+    naming: Naming,
+    *,
+    namespaced: bool,
+    behaviour: ValidationBehaviour = DEFAULT,
+) -> Iterator[FieldProblem]:
     """Yield the problems of an object's metadata."""
-    yield from _common(meta, naming, namespaced=namespaced)
+    yield from _common(meta, naming, namespaced=namespaced, behaviour=behaviour)
     yield from _finalizer_domains(meta.finalizers)
 
 
@@ -93,36 +102,50 @@ def _finalizer_domains(finalizers: tuple[str, ...]) -> Iterator[FieldProblem]:
             yield invalid(f"metadata.finalizers[{position}]", finalizer, detail)
 
 
-def metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+def metadata_change(
+    meta: ObjectMeta, old: ObjectMeta, behaviour: ValidationBehaviour = DEFAULT
+) -> Iterator[FieldProblem]:
     """Yield the problems of a change of an object's metadata."""
-    yield from _change(meta, old)
+    yield from _change(meta, old, behaviour)
     yield from _finalizer_domains(meta.finalizers)
 
 
-def custom_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
+def custom_metadata(
+    meta: ObjectMeta, *, namespaced: bool, behaviour: ValidationBehaviour = DEFAULT
+) -> Iterator[FieldProblem]:
     """Yield the problems of the metadata of a custom resource, whose finalizers need no domain."""
-    return _common(meta, SUBDOMAIN, namespaced=namespaced)
+    return _common(meta, SUBDOMAIN, namespaced=namespaced, behaviour=behaviour)
 
 
-def custom_metadata_change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+def custom_metadata_change(
+    meta: ObjectMeta, old: ObjectMeta, behaviour: ValidationBehaviour = DEFAULT
+) -> Iterator[FieldProblem]:
     """Yield the problems of a change of the metadata of a custom resource."""
-    return _change(meta, old)
+    return _change(meta, old, behaviour)
 
 
-def common_metadata(meta: ObjectMeta, *, namespaced: bool) -> Iterator[FieldProblem]:
+def common_metadata(
+    meta: ObjectMeta, *, namespaced: bool, behaviour: ValidationBehaviour = DEFAULT
+) -> Iterator[FieldProblem]:
     """Yield the problems that a new object of any kind can have, after those of its kind."""
-    return _common(meta, _ANY, namespaced=namespaced)
+    return _common(meta, _ANY, namespaced=namespaced, behaviour=behaviour)
 
 
 def common_metadata_change(
-    meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool
+    meta: ObjectMeta,
+    old: ObjectMeta,
+    *,
+    namespaced: bool,
+    behaviour: ValidationBehaviour = DEFAULT,
 ) -> Iterator[FieldProblem]:
     """Yield the problems that an update of any kind can have, before those of its kind."""
-    yield from _common(meta, _ANY, namespaced=namespaced)
-    yield from _change(meta, old)
+    yield from _common(meta, _ANY, namespaced=namespaced, behaviour=behaviour)
+    yield from _change(meta, old, behaviour)
 
 
-def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[FieldProblem]:
+def _common(
+    meta: ObjectMeta, naming: Naming, *, namespaced: bool, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     if meta.generate_name and naming.generate_name:
         yield from checked("metadata.generateName", meta.generate_name, naming.generate_name)
     elif meta.generate_name and not meta.name:
@@ -139,7 +162,7 @@ def _common(meta: ObjectMeta, naming: Naming, *, namespaced: bool) -> Iterator[F
         yield invalid("metadata.generation", meta.generation, "must be greater than or equal to 0")
     yield from labels("metadata.labels", meta.labels)
     yield from annotations("metadata.annotations", meta.annotations)
-    yield from _owners("metadata.ownerReferences", meta.owner_references)
+    yield from _owners("metadata.ownerReferences", meta.owner_references, behaviour)
     yield from _finalizers("metadata.finalizers", meta.finalizers)
 
 
@@ -162,21 +185,16 @@ def annotations(field: str, values: Mapping[str, str]) -> Iterator[FieldProblem]
         yield too_long(field, ANNOTATIONS_BYTES_MAX)
 
 
-def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldProblem]:
+def _owners(
+    field: str, owners: tuple[OwnerReference, ...], behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     controller = ""
     repeats = 0
-    for owner in owners:
-        if not _version(owner.api_version):
-            yield invalid(f"{field}.apiVersion", owner.api_version, "version must not be empty")
-        if not owner.kind:
-            yield invalid(f"{field}.kind", "", "must not be empty")
-        if not owner.name:
-            yield invalid(f"{field}.name", "", "must not be empty")
-        if not owner.uid:
-            yield invalid(f"{field}.uid", Token(), "must not be empty")
-        # Events come and go by themselves; what they owned would go with them.
-        if owner.api_version in ("v1", "/v1") and owner.kind == "Event":
-            yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+    for position, owner in enumerate(owners):
+        if behaviour.owners_have_positions:
+            yield from _owner(f"{field}[{position}]", owner)
+        else:
+            yield from _owner_without_position(field, owner)
         named = f"{owner.kind}/{owner.name}"
         if owner.controller and controller:
             repeats += 1
@@ -192,6 +210,40 @@ def _owners(field: str, owners: tuple[OwnerReference, ...]) -> Iterator[FieldPro
             controller = named
 
 
+def _owner(field: str, owner: OwnerReference) -> Iterator[FieldProblem]:
+    if owner.api_version and not _version(owner.api_version):
+        detail = "must be <group>/<version> or <version>"
+        yield invalid(f"{field}.apiVersion", owner.api_version, detail)
+    given = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+    }
+    for name, value in given.items():
+        if not value:
+            yield required(f"{field}.{name}", "must not be empty")
+    yield from _event_as_owner(field, owner)
+
+
+def _owner_without_position(field: str, owner: OwnerReference) -> Iterator[FieldProblem]:
+    if not _version(owner.api_version):
+        yield invalid(f"{field}.apiVersion", owner.api_version, "version must not be empty")
+    if not owner.kind:
+        yield invalid(f"{field}.kind", "", "must not be empty")
+    if not owner.name:
+        yield invalid(f"{field}.name", "", "must not be empty")
+    if not owner.uid:
+        yield invalid(f"{field}.uid", Token(), "must not be empty")
+    yield from _event_as_owner(field, owner)
+
+
+def _event_as_owner(field: str, owner: OwnerReference) -> Iterator[FieldProblem]:
+    """Yield a problem if an Event is an owner: it expires, and would take its dependents along."""
+    if owner.api_version in ("v1", "/v1") and owner.kind == "Event":
+        yield invalid(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+
+
 def _version(api_version: str) -> str:
     return "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
 
@@ -204,7 +256,9 @@ def _finalizers(field: str, finalizers: tuple[str, ...]) -> Iterator[FieldProble
         yield invalid(field, finalizers, detail)
 
 
-def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
+def _change(
+    meta: ObjectMeta, old: ObjectMeta, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     added = sorted(set(meta.finalizers) - set(old.finalizers))
     if old.deletion_timestamp and added:
         found = ", ".join(map(quoted, added))
@@ -231,7 +285,7 @@ def _change(meta: ObjectMeta, old: ObjectMeta) -> Iterator[FieldProblem]:
     )
     yield from labels("metadata.labels", meta.labels)
     yield from annotations("metadata.annotations", meta.annotations)
-    yield from _owners("metadata.ownerReferences", meta.owner_references)
+    yield from _owners("metadata.ownerReferences", meta.owner_references, behaviour)
 
 
 def unchanged(field: str, value: object, old: object) -> Iterator[FieldProblem]:
@@ -253,20 +307,30 @@ def not_in_template(field: str) -> FieldProblem:
     return forbidden(field, "cannot be set", fix="leave it out")
 
 
-def conditions(field: str, given: tuple[Condition, ...]) -> Iterator[FieldProblem]:
+def conditions(
+    field: str, given: tuple[Condition, ...], behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     """Conditions in a status."""
     again = set(repeated(condition.type for condition in given))
     for position, condition in enumerate(given):
         at = f"{field}[{position}]"
         if position in again:
-            yield duplicate(f"{at}.type", condition.type)
-        yield from _condition(at, condition)
+            named = at if behaviour.conditions_are_required else f"{at}.type"
+            yield duplicate(named, condition.type)
+        yield from _condition(at, condition, behaviour)
 
 
-def _condition(field: str, condition: Condition) -> Iterator[FieldProblem]:
-    yield from checked(f"{field}.type", condition.type, label_key)
-    if condition.status not in ("False", "True", "Unknown"):
-        yield not_supported(f"{field}.status", condition.status, ("False", "True", "Unknown"))
+def _condition(
+    field: str, condition: Condition, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
+    if not condition.type and behaviour.conditions_are_required:
+        yield required(f"{field}.type", "is required")
+    else:
+        yield from checked(f"{field}.type", condition.type, label_key)
+    if not condition.status and behaviour.conditions_are_required:
+        yield required(f"{field}.status")
+    elif condition.status not in _CONDITION_STATUSES:
+        yield not_supported(f"{field}.status", condition.status, _CONDITION_STATUSES)
     if condition.observed_generation < 0:
         detail = "must be greater than or equal to zero"
         yield invalid(f"{field}.observedGeneration", condition.observed_generation, detail)

@@ -42,6 +42,10 @@ _BUILD = "[0-9a-zA-Z-]+"
 
 _is_label = re.compile(_LABEL).fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+# Go takes two more letters for "k" and "s" if it ignores the case.
+_is_caseless_name = re.compile(
+    _SUBDOMAIN.replace("a-z", "a-z\u017f\u212a"), re.IGNORECASE | re.ASCII
+).fullmatch
 _is_identifier = re.compile(_IDENTIFIER).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_label_value = re.compile(_LABEL_VALUE).fullmatch
@@ -70,6 +74,12 @@ _SUBDOMAIN_SYNTAX = _syntax(
     "'-' or '.', and must start and end with an alphanumeric character",
     _SUBDOMAIN,
     "example.com",
+)
+_CASELESS_SYNTAX = _syntax(
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character",
+    _SUBDOMAIN,
+    "Example.com",
 )
 _IDENTIFIER_SYNTAX = _syntax(
     "a valid C identifier must start with alphabetic character or '_', "
@@ -115,10 +125,7 @@ def _length(text: str, bytes_max: int, unit: str) -> Iterator[str]:
 
 def label(text: str) -> tuple[str, ...]:
     """A DNS label: devices, requests, counters, namespaces."""
-    complaints = [*_length(text, LABEL_BYTES_MAX, "characters")]
-    if not _is_label(text):
-        complaints.append("must not contain dots" if _is_subdomain(text) else _LABEL_SYNTAX)
-    return tuple(complaints)
+    return _label(text, "characters")
 
 
 def subdomain(text: str) -> tuple[str, ...]:
@@ -129,6 +136,26 @@ def subdomain(text: str) -> tuple[str, ...]:
 def long_name(text: str) -> tuple[str, ...]:
     """A DNS subdomain where the server counts in bytes: device classes, prefixes of labels."""
     return _subdomain(text, "bytes")
+
+
+def caseless_name(text: str) -> tuple[str, ...]:
+    """A DNS subdomain in lower or upper case: drivers in configuration and results."""
+    complaints = [*_length(text, SUBDOMAIN_BYTES_MAX, "bytes")]
+    if not _is_caseless_name(text):
+        complaints.append(_CASELESS_SYNTAX)
+    return tuple(complaints)
+
+
+def short_name(text: str) -> tuple[str, ...]:
+    """A DNS label where the server counts in bytes: counters and compatibility groups."""
+    return _label(text, "bytes")
+
+
+def _label(text: str, unit: str) -> tuple[str, ...]:
+    complaints = [*_length(text, LABEL_BYTES_MAX, unit)]
+    if not _is_label(text):
+        complaints.append("must not contain dots" if _is_subdomain(text) else _LABEL_SYNTAX)
+    return tuple(complaints)
 
 
 def _subdomain(text: str, unit: str) -> tuple[str, ...]:

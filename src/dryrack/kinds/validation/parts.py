@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement
+from dryrack.kinds.releases import ValidationBehaviour
 from dryrack.kinds.resource import (
     DeviceSelector,
     DeviceTaint,
@@ -75,6 +76,7 @@ class Expressions:
 
     checker: ExpressionChecker | None
     stored: bool = False
+    checks_stored: bool = True
 
     def problem(self, expression: str) -> ExpressionProblem | None:
         if self.checker is None:
@@ -84,10 +86,11 @@ class Expressions:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The context of validation: the compiler and the labels of the namespace."""
+    """The context of validation: the compiler, the labels of the namespace, and the release."""
 
     expressions: Expressions
     namespace_labels: Mapping[str, str] | None
+    behaviour: ValidationBehaviour
 
 
 def items(
@@ -210,6 +213,8 @@ def device_selectors(
 
 
 def _expression(field: str, text: str, expressions: Expressions) -> Iterator[FieldProblem]:
+    if expressions.stored and not expressions.checks_stored:
+        return
     if byte_length(text) > EXPRESSION_BYTES_MAX:
         yield too_long(field, EXPRESSION_BYTES_MAX)
         return
@@ -264,6 +269,15 @@ def toleration(field: str, given: DeviceToleration) -> Iterator[FieldProblem]:
         yield not_supported(f"{field}.operator", operator, TOLERATION_OPERATORS)
     if given.effect and given.effect not in TAINT_EFFECTS:
         yield not_supported(f"{field}.effect", given.effect, TAINT_EFFECTS)
+
+
+def skipped_operations(field: str, names: tuple[str, ...]) -> Iterator[FieldProblem]:
+    """Operations of the kubelet that a driver does not need; the names are declared checks."""
+    if "NodePrepareResources" in names and not {"NodeUnprepareResources", "*"} & set(names):
+        detail = (
+            "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
+        )
+        yield invalid(field, names, detail, fix="add NodeUnprepareResources")
 
 
 def binding_conditions(

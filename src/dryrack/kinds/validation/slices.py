@@ -1,7 +1,9 @@
 """ResourceSlices."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
+from dryrack.kinds.releases import ValidationBehaviour
 from dryrack.kinds.resource import (
     Counter,
     CounterSet,
@@ -21,11 +23,13 @@ from dryrack.kinds.validation.names import (
     checked,
     device_label,
     driver_name,
+    fully_qualified_name,
     is_semver,
     pool_name,
     qualified_name,
     subdomain,
 )
+from dryrack.kinds.validation.node_resources import node_allocatable_resources
 from dryrack.kinds.validation.parts import (
     Judging,
     binding_conditions,
@@ -33,6 +37,7 @@ from dryrack.kinds.validation.parts import (
     entries,
     items,
     node_selector,
+    skipped_operations,
     taint,
 )
 from dryrack.kinds.validation.problems import (
@@ -69,13 +74,13 @@ _UNSET_OR_TRUE = "must be either unset or set to true"
 
 
 def created(obj: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
-    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False)
-    yield from _spec(obj.spec, None)
+    yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False, behaviour=judging.behaviour)
+    yield from _spec(obj.spec, None, judging.behaviour)
 
 
 def updated(obj: ResourceSlice, old: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
-    yield from metadata_change(obj.metadata, old.metadata)
-    yield from _spec(obj.spec, old.spec)
+    yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
+    yield from _spec(obj.spec, old.spec, judging.behaviour)
 
 
 def slice_warnings(driver: str) -> Iterator[str]:
@@ -87,7 +92,9 @@ def slice_warnings(driver: str) -> Iterator[str]:
         )
 
 
-def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldProblem]:
+def _spec(
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     yield from driver_name("spec.driver", spec.driver)
     yield from _pool("spec.pool", spec.pool)
     if old is not None:
@@ -114,7 +121,7 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
         yield invalid("spec", f"{{{', '.join(places)}}}", detail)
     if spec.shared_counters and spec.devices:
         yield devices_and_counters()
-    yield from _devices(spec, old)
+    yield from _devices(spec, old, behaviour)
     yield from distinct(
         "spec.sharedCounters",
         spec.shared_counters,
@@ -122,6 +129,36 @@ def _spec(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[Fi
         key=lambda counter_set: counter_set.name,
         count_max=COUNTER_SETS_MAX,
     )
+    if spec.partition_type_attribute is not None:
+        yield from _partition_type(spec, spec.partition_type_attribute)
+    yield from skipped_operations("spec.skipNodeOperations", spec.skip_node_operations)
+
+
+def _partition_type(spec: ResourceSliceSpec, name: str) -> Iterator[FieldProblem]:
+    """Check that the devices that consume counters have the attribute, as a string."""
+    field = "spec.partitionTypeAttribute"
+    if not any(device.consumes_counters for device in spec.devices):
+        detail = "may only be set on a slice which declares devices that consume counters"
+        yield invalid(field, name, detail)
+        return
+    if any(fully_qualified_name(field, name)):
+        # The declared check reports the name.
+        return
+    bare = name.removeprefix(f"{spec.driver}/")
+    for position, device in enumerate(spec.devices):
+        if not device.consumes_counters:
+            continue
+        at = f"spec.devices[{position}].attributes[{name}]"
+        attribute = device.attributes.get(name) or device.attributes.get(bare)
+        if attribute is None:
+            detail = (
+                "device consumes counters and `partitionTypeAttribute` names this attribute, "
+                "so it must be set"
+            )
+            yield required(at, detail)
+        elif attribute.string_value is None:
+            detail = "must be a string value because `partitionTypeAttribute` names this attribute"
+            yield invalid(at, attribute, detail)
 
 
 def devices_and_counters() -> FieldProblem:
@@ -173,13 +210,23 @@ def _unset_or_true(field: str, flag: bool | None) -> Iterator[FieldProblem]:
         yield invalid(field, False, _UNSET_OR_TRUE, fix="leave it out")
 
 
-def _devices(spec: ResourceSliceSpec, old: ResourceSliceSpec | None) -> Iterator[FieldProblem]:
+def _devices(
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     advanced = any(map(is_advanced, spec.devices))
     before = {device.name: device for device in reversed(old.devices)} if old else {}
 
     def check(at: str, device: Device) -> Iterator[FieldProblem]:
         placed_here = bool(spec.per_device_node_selection)
-        return _device(at, device, before.get(device.name), has_place=placed_here)
+        yield from _device(at, device, before.get(device.name), behaviour)
+        yield from (_device_place if placed_here else _no_device_place)(at, device)
+        yield from binding_conditions(
+            at, device.binding_conditions, device.binding_failure_conditions
+        )
+        if behaviour.has_node_allocatable_resources:
+            yield from node_allocatable_resources(f"{at}.nodeAllocatableResources", device)
+        else:
+            yield from _node_allocatable(f"{at}.nodeAllocatableResourceMappings", device)
 
     return distinct(
         "spec.devices",
@@ -240,7 +287,7 @@ def _any_counter(field: str, counter: Counter) -> Iterator[FieldProblem]:
 
 
 def _device(
-    field: str, device: Device, before: Device | None, *, has_place: bool
+    field: str, device: Device, before: Device | None, behaviour: ValidationBehaviour
 ) -> Iterator[FieldProblem]:
     yield from device_label(f"{field}.name", device.name)
     count = len(device.attributes) + len(device.capacity)
@@ -261,13 +308,8 @@ def _device(
         key=qualified_name,
         key_bytes_shown=_NAME_BYTES_SHOWN,
     )
-    yield from entries(
-        f"{field}.capacity",
-        device.capacity,
-        shared_capacity if device.allow_multiple_allocations else exclusive_capacity,
-        key=qualified_name,
-        key_bytes_shown=_NAME_BYTES_SHOWN,
-    )
+    if before is None or behaviour.checks_stored_capacity or before.capacity != device.capacity:
+        yield from _capacity(f"{field}.capacity", device, behaviour)
     if before is None or before.taints != device.taints:
         yield from items(f"{field}.taints", device.taints, taint, count_max=TAINTS_MAX)
     yield from distinct(
@@ -277,11 +319,17 @@ def _device(
         key=lambda consumption: consumption.counter_set,
         count_max=COUNTER_CONSUMPTIONS_MAX,
     )
-    yield from (_device_place if has_place else _no_device_place)(field, device)
-    yield from binding_conditions(
-        field, device.binding_conditions, device.binding_failure_conditions
+
+
+def _capacity(field: str, device: Device, behaviour: ValidationBehaviour) -> Iterator[FieldProblem]:
+    shared = partial(shared_capacity, limits_ranges=behaviour.limits_ranges)
+    yield from entries(
+        field,
+        device.capacity,
+        shared if device.allow_multiple_allocations else exclusive_capacity,
+        key=qualified_name,
+        key_bytes_shown=_NAME_BYTES_SHOWN,
     )
-    yield from _node_allocatable(f"{field}.nodeAllocatableResourceMappings", device)
 
 
 def _value_count(attribute: DeviceAttribute) -> int:

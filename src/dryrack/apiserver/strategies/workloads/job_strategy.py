@@ -50,9 +50,9 @@ class JobStrategy(WorkloadStrategy):
             return ()
         meta = object_meta(obj)
         return [
-            *metadata(meta, self.naming, namespaced=True),
+            *metadata(meta, self.naming, namespaced=True, behaviour=self.rules.behaviour),
             *self.rules.problems(obj),
-            *metadata_change(meta, object_meta(old)),
+            *metadata_change(meta, object_meta(old), self.rules.behaviour),
             *JobRules().spec_problems(spec_of(obj)),
             *self.changes(obj, old),
         ]
