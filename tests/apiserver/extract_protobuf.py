@@ -19,15 +19,19 @@ import re
 import subprocess
 from pathlib import Path
 
+from dryrack.kinds.releases import Release
+
 _TARGET = Path(__file__).parents[2] / "src/dryrack/apiserver/protobuf/messages.json.gz"
-_RELEASE = "v0.36.4"
+# A number is never given to another field, so that one table is right for all releases.
+_VERSIONS = tuple(f"v0.{each.patch_version.partition('.')[2]}" for each in Release)
 _API = (
     *("admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1"),
     *("autoscaling/v1", "autoscaling/v2", "batch/v1", "certificates/v1", "coordination/v1"),
     *("core/v1", "discovery/v1", "events/v1", "flowcontrol/v1", "networking/v1", "node/v1"),
     *("policy/v1", "rbac/v1"),
     *("resource/v1", "resource/v1beta1", "resource/v1beta2", "resource/v1alpha3"),
-    *("scheduling/v1", "scheduling/v1alpha2", "storage/v1"),
+    *("scheduling/v1", "scheduling/v1alpha2", "scheduling/v1alpha3", "scheduling/v1beta1"),
+    *("storage/v1", "storagemigration/v1"),
 )
 _OTHERS = (
     ("apimachinery", "pkg/apis/meta/v1"),
@@ -50,10 +54,16 @@ Row = tuple[int, str, str, str]
 def main() -> None:
     cache = Path(_run("go", "env", "GOMODCACHE")) / "k8s.io"
     messages: dict[str, list[Row]] = {}
-    for module, folder in (*(("api", each) for each in _API), *_OTHERS):
-        directory = cache / f"{module}@{_RELEASE}" / folder
-        package = ".".join(("k8s.io", module, *folder.split("/")))
-        messages |= _package(package, directory)
+    for version in _VERSIONS:
+        for module, folder in (*(("api", each) for each in _API), *_OTHERS):
+            _run("go", "mod", "download", f"k8s.io/{module}@{version}")
+            directory = cache / f"{module}@{version}" / folder
+            package = ".".join(("k8s.io", module, *folder.split("/")))
+            # Not every release has every version of a group.
+            found = _package(package, directory) if directory.exists() else {}
+            for name, rows in found.items():
+                known = {row[0]: row for row in messages.get(name, ())}
+                messages[name] = [*(known | {row[0]: row for row in rows}).values()]
     content = json.dumps(messages, separators=(",", ":"), sort_keys=True).encode()
     _TARGET.write_bytes(gzip.compress(content, mtime=0))
 

@@ -44,7 +44,7 @@ def _output(module: Path, release: Release) -> bytes:
     """Run the program with the API modules of the release."""
     requirements = module / "go.mod"
     version = f"v0.{release.patch_version.partition('.')[2]}"
-    requirements.write_text(re.sub(r"v0\.36\.4", version, requirements.read_text()))
+    requirements.write_text(re.sub(r"\bv0\.37\.\d+", version, requirements.read_text()))
     (module / "go.sum").unlink()
     tag = f"kubernetes{release.minor}"
     command = ["go", "run", "-mod=mod", f"-tags={tag}", "./structs"]

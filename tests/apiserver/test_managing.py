@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.apiserver.generate_objects import KINDS, Maker, kind_of
-from tests.apiserver.go_oracle import ask
+from tests.apiserver.go_oracle import ASKED, ask
 from tests.apiserver.one_version import OneVersion
 from tests.apiserver.owner_series import NOW, comparable, followed, read, series
 
@@ -48,7 +48,7 @@ ORACLE_SERIES = 900
 
 def tracked(kind: str = "ConfigMap", *, group: str = "", subresource: str = "") -> Tracked:
     api_version = f"{group}/v1" if group else "v1"
-    versions = OneVersion(api_version, schema_of(group, "v1", kind))
+    versions = OneVersion(api_version, schema_of(group, "v1", kind, ASKED))
     reset = (("spec",),) if subresource else (("status",),)
     return Tracked(api_version, kind, versions, subresource, reset)
 

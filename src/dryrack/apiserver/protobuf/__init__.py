@@ -147,7 +147,7 @@ def _part(name: str, data: memoryview, depth: int) -> Any:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(_message(name, data, depth + 1, bytes_as=bytes))
-    if name.endswith((".ExtraValue", ".Verbs")):
+    if name.endswith((".AttestationValue", ".ExtraValue", ".Verbs")):
         return _message(name, data, depth + 1).get("items", [])
     return _message(name, data, depth + 1)
 

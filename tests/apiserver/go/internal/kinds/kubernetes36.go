@@ -1,4 +1,4 @@
-//go:build !kubernetes37
+//go:build kubernetes36
 
 package kinds
 
