@@ -202,6 +202,16 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
             "dryrack manifests plugin --set plugin.enabled=true --set plugin.devices={gpu:8}",
         ),
     ),
+    "plan": _pair(
+        (
+            "Find the cheapest nodes for the pods of a folder.",
+            "dryrack plan -f manifests/",
+        ),
+        (
+            "Choose among some instance types, beside the nodes that the cluster has.",
+            "dryrack plan --existing --instance-types 'g6.*,p5.48xlarge'",
+        ),
+    ),
     "plugin": _pair(
         ("Simulate eight devices on this node.", "dryrack plugin --devices fake:8"),
         (

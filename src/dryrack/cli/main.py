@@ -36,6 +36,7 @@ from dryrack.cli.options import (
     GangsOptions,
     LintOptions,
     ManifestsOptions,
+    PlanOptions,
     PluginOptions,
     PublishOptions,
     RecordOptions,
@@ -71,6 +72,7 @@ _MORE = "More"
 _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("allocate", AllocateOptions, "allocate:run", _ON_FILES),
     ("explain", ExplainOptions, "explain:run", _ON_FILES),
+    ("plan", PlanOptions, "planning:run", _ON_FILES),
     ("lint", LintOptions, "lint:run", _ON_FILES),
     ("convert", ConvertOptions, "convert:run", _ON_FILES),
     ("up", UpOptions, "virtual.up:run", _VIRTUAL),

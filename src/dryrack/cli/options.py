@@ -173,6 +173,67 @@ class ExplainOptions:
     catalogue_file: CatalogueFile = ()
 
 
+_plan_option = panel("New nodes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """
+    Find the cheapest nodes for the pods in files or of a cluster, and prove that none are cheaper.
+
+    By default the plan starts from zero: it is for all pods, also for those that have a node, and
+    no node exists. With --existing it adds nodes to the existing ones for the pending pods.
+
+    Exit status 0: the plan has all pods.
+    Exit status 1: a pod is not in the plan, or a file has an error.
+    Exit status 2: wrong usage.
+    """
+
+    more: MoreFiles = ()
+    files: Files = ()
+    kubeconfig: Kubeconfig = ""
+    context: Context = ""
+    cluster: SelectedCluster = ""
+    existing: Annotated[
+        bool, option("--existing", help="Keep the existing nodes, and plan for pending pods.")
+    ] = False
+    instance_types: Annotated[
+        tuple[str, ...],
+        _plan_option(
+            "--instance-types",
+            metavar="TYPE,...",
+            help="Types of new nodes; * matches any text. Default: all types of the best provider.",
+        ),
+    ] = ()
+    prices: Annotated[
+        tuple[str, ...],
+        _plan_option("--prices", metavar="FILE", help="File with your own prices. Repeatable."),
+    ] = ()
+    fewest_nodes: Annotated[
+        bool, _plan_option("--fewest-nodes", help="Find the fewest nodes, whatever they cost.")
+    ] = False
+    max_cost: Annotated[
+        float | None,
+        _plan_option(
+            "--max-cost",
+            metavar="USD",
+            help="Most that the new nodes may cost in an hour; pods beyond that are left over.",
+        ),
+    ] = None
+    catalogue_file: Annotated[
+        tuple[str, ...],
+        _plan_option(
+            "--catalogue-file",
+            metavar="FILE",
+            help="File with your own instance types. Repeatable.",
+        ),
+    ] = ()
+    output: Output = Format.TABLE
+    release: Release = DEFAULT_RELEASE.value
+    feature_gates: FeatureGates = ()
+    scheduler_config: SchedulerConfig = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintOptions:
     """

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         virtual_node,
     )
     from dryrack.cluster.ports import SeededChance, SystemChance, SystemClock
+    from dryrack.cluster.prices import load_prices
     from dryrack.cluster.private_files import ensure_own_directory, write_private
     from dryrack.cluster.process.component_status import (
         COMPONENTS,
@@ -80,6 +81,7 @@ else:
                 "remedy stopping_by_signal"
             ),
             "catalogue": "load_catalogue",
+            "prices": "load_prices",
             "process.component_status": "COMPONENTS component_failures describe_failure",
             "control_plane": "ControlPlane ControlPlaneOptions build_control_plane",
             "engines": "Family UnknownEngineError Wiring running_engines",
@@ -141,6 +143,7 @@ __all__ = [
     "has_compute_domains",
     "installed_plugins",
     "load_catalogue",
+    "load_prices",
     "new_identity",
     "node_plugins",
     "publisher_needs",

@@ -8,6 +8,7 @@ from dryrack.placement.claim_problems import (
 from dryrack.placement.configuration.model import LeaderElectionSettings
 from dryrack.placement.configuration.profiles import profile_of
 from dryrack.placement.configuration.reading import Configuration, read_configuration
+from dryrack.placement.demand import ONE, PODS
 from dryrack.placement.extended_resources import ExtendedResources
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.framework import (
@@ -22,6 +23,14 @@ from dryrack.placement.framework import (
     PluginError,
     Profile,
 )
+from dryrack.placement.gangs.configurations import (
+    Configurations,
+    Counts,
+    Effort,
+    MemberKind,
+    is_part,
+    kinds_of,
+)
 from dryrack.placement.gangs.dialects import (
     MINIMUM_LABELS,
     Definition,
@@ -34,7 +43,8 @@ from dryrack.placement.gangs.dialects import (
     gang_of,
     membership,
 )
-from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused
+from dryrack.placement.gangs.exact import place_exactly
+from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused, PlacementScope
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
 from dryrack.placement.index.affinity_terms import queueing_hint
 from dryrack.placement.index.volume_matching import Unbindable, VolumeOffers
@@ -56,7 +66,7 @@ from dryrack.placement.place import (
     place_on,
     unresolvable_nodes,
 )
-from dryrack.placement.plugins import IN_TREE, profile_named
+from dryrack.placement.plugins import DEFAULT_PROFILE, IN_TREE, profile_named
 from dryrack.placement.plugins.workloads import is_backfill
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.placement.preemption import (
@@ -118,12 +128,15 @@ from dryrack.placement.whatif.templates import (
     with_template_as_claim,
 )
 from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
-from dryrack.placement.whatif.world import World, with_namespace
+from dryrack.placement.whatif.world import Party, World, with_namespace
 
 __all__ = [
+    "DEFAULT_PROFILE",
     "IN_TREE",
     "MINIMUM_LABELS",
     "NATIVE_DIALECTS",
+    "ONE",
+    "PODS",
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "SELECTED_NODE",
@@ -134,6 +147,8 @@ __all__ = [
     "Cluster",
     "ClusterScorer",
     "Configuration",
+    "Configurations",
+    "Counts",
     "DecisionTrace",
     "Definition",
     "DeviceScorer",
@@ -142,6 +157,7 @@ __all__ = [
     "Dialect",
     "DisruptionBudget",
     "DisruptionGroup",
+    "Effort",
     "ExplainDocument",
     "ExplainDocuments",
     "Explanation",
@@ -158,6 +174,7 @@ __all__ = [
     "GroupedCheck",
     "LeaderElectionSettings",
     "Member",
+    "MemberKind",
     "MemberPlaced",
     "MemberRefused",
     "Membership",
@@ -170,7 +187,9 @@ __all__ = [
     "NodeState",
     "NodeTrace",
     "Occupant",
+    "Party",
     "Placed",
+    "PlacementScope",
     "Plugin",
     "PluginError",
     "PodConstraints",
@@ -215,12 +234,15 @@ __all__ = [
     "gang_of",
     "gangs_of",
     "is_backfill",
+    "is_part",
+    "kinds_of",
     "membership",
     "no_victims",
     "nodes_of",
     "party_of",
     "pending_gang_of",
     "place",
+    "place_exactly",
     "place_gang",
     "place_gang_now",
     "place_on",
