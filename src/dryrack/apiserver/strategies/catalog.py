@@ -112,6 +112,8 @@ def _definition() -> Strategy:
 
 
 _ADMISSION = "admissionregistration.k8s.io"
+# The versions of native gangs from Kubernetes 1.37 on.
+_NATIVE_GROUPS = (("scheduling.k8s.io", "v1beta1"), ("scheduling.k8s.io", "v1alpha3"))
 _FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
@@ -182,11 +184,14 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy
-    made = (
-        Strategy(KindRules(namespaced=kind.namespaced, has_status=kind.has_status))
-        if found is None
-        else found()
-    )
+    if (kind.group, kind.version) in _NATIVE_GROUPS:
+        from dryrack.apiserver.strategies.native_groups import group_strategy
+
+        made = group_strategy(kind, features)
+    elif found is None:
+        made = Strategy(KindRules(namespaced=kind.namespaced, has_status=kind.has_status))
+    else:
+        made = found()
     made.rules.follow(features.release, kind.group, kind.kind)
     made.empty_status = lambda: empty_status(kind, features.release)
     if kind.lacks_controller:

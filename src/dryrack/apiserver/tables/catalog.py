@@ -72,6 +72,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "resourceclaims.resource.k8s.io": devices.CLAIMS,
         "resourceclaimtemplates.resource.k8s.io": core.NAMED,
         "resourceslices.resource.k8s.io": devices.SLICES,
+        "compositepodgroups.scheduling.k8s.io": devices.COMPOSITE_POD_GROUPS,
         "podgroups.scheduling.k8s.io": devices.POD_GROUPS,
         "priorityclasses.scheduling.k8s.io": devices.PRIORITY_CLASSES,
         "workloads.scheduling.k8s.io": core.NAMED,

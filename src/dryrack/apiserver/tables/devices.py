@@ -88,18 +88,26 @@ def _group_status(group: JsonObject) -> str:
     conditions = {entry["type"]: entry for entry in get(group, "status.conditions", ())}
     if disrupted := conditions.get("DisruptionTarget"):
         return str(disrupted.get("reason") or "")
-    scheduled = conditions.get("PodGroupScheduled")
+    # The second name is that of Kubernetes 1.36.
+    scheduled = conditions.get("PodGroupInitiallyScheduled", conditions.get("PodGroupScheduled"))
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
 def _pod_group(obj: JsonObject, now: float) -> list[Any]:
-    workload = get(obj, "spec.podGroupTemplateRef.workload.workloadName", NONE)
+    name, policy, workload, created = _composite_pod_group(obj, now)
+    if obj.get("apiVersion") == "scheduling.k8s.io/v1alpha2":
+        workload = get(obj, "spec.podGroupTemplateRef.workload.workloadName", NONE)
+    return [name, policy, workload, _group_status(obj), created]
+
+
+def _composite_pod_group(obj: JsonObject, now: float) -> list[Any]:
     policy = "Basic" if get(obj, "spec.schedulingPolicy.gang") is None else "Gang"
-    return [name_of(obj), policy, workload, _group_status(obj), age(obj, now)]
+    return [name_of(obj), policy, get(obj, "spec.workloadRef.workloadName", NONE), age(obj, now)]
 
 
+COMPOSITE_POD_GROUPS = Shape((NAME, *plain("Policy", "Workload"), AGE), _composite_pod_group)
 POD_GROUPS = Shape((NAME, *plain("Policy", "Workload", "Status"), AGE), _pod_group)
 
 

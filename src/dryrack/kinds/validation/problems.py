@@ -109,7 +109,8 @@ def too_long(field: str, bytes_max: int) -> FieldProblem:
 
 
 def too_many(field: str, count: int, count_max: int) -> FieldProblem:
-    return FieldProblem(Reason.TOO_MANY, field, count, f"must have at most {count_max} items")
+    noun = "item" if count_max == 1 else "items"
+    return FieldProblem(Reason.TOO_MANY, field, count, f"must have at most {count_max} {noun}")
 
 
 def not_supported(field: str, value: str, supported: Iterable[str]) -> FieldProblem:

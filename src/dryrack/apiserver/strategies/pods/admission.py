@@ -126,7 +126,10 @@ def _covers(key: str, toleration: Raw) -> bool:
 
 
 def _with_priority(pod: Raw, spec: Raw, write: Write) -> Raw:
-    chosen = priority_class(pod, spec.get("priorityClassName") or "", write)
+    name = spec.get("priorityClassName") or ""
+    chosen = priority_class(name, write)
+    if chosen is None:
+        raise pod_refusal(pod, f"no PriorityClass with name {name} was found")
     value = chosen.get("value", 0)
     policy = chosen.get("preemptionPolicy") or "PreemptLowerPriority"
     given = spec.get("priority")
@@ -154,8 +157,8 @@ def _with_class(pod: Raw, spec: Raw, write: Write) -> Raw:
         raise pod_refusal(pod, str(refusal)) from refusal
 
 
-def priority_class(obj: Raw, name: str, write: Write) -> Raw:
-    """Return the priority class of the name; without a name the default class, or {}."""
+def priority_class(name: str, write: Write) -> Raw | None:
+    """Return the priority class of the name, or None; without a name the default class, or {}."""
     if not name:
         defaults = [
             found
@@ -163,7 +166,4 @@ def priority_class(obj: Raw, name: str, write: Write) -> Raw:
             if found.get("globalDefault")
         ]
         return min(defaults, key=lambda found: found.get("value", 0), default={})
-    found = write.lookup.get(PRIORITY_CLASSES, "", name)
-    if found is None:
-        raise pod_refusal(obj, f"no PriorityClass with name {name} was found")
-    return found
+    return write.lookup.get(PRIORITY_CLASSES, "", name)
