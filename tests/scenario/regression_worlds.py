@@ -12,7 +12,7 @@ import sys
 import pytest
 from tests.scenario.mutants import MUTANTS
 
-from dryrack.scenario.simulation.fuzzing import run_seed
+from dryrack.scenario.fuzzing.fuzzing import run_seed
 
 
 def find_failure(name: str, seeds: int, faults: int) -> str:

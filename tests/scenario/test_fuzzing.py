@@ -9,10 +9,10 @@ import yaml
 from dryrack.allocation.supply.usage import UsageTable
 from dryrack.placement.gangs.dialects import LABEL_PREFIXES
 from dryrack.scenario import EmbeddedRun, fuzz, load_scenario, run_in_virtual_time
-from dryrack.scenario.simulation import fuzzing
-from dryrack.scenario.simulation.fuzzing import SeedOutcome, shrink
-from dryrack.scenario.simulation.random_fleets import FLEETS
-from dryrack.scenario.simulation.random_worlds import random_scenario
+from dryrack.scenario.fuzzing import fuzzing
+from dryrack.scenario.fuzzing.fuzzing import SeedOutcome, shrink
+from dryrack.scenario.fuzzing.random_fleets import FLEETS
+from dryrack.scenario.fuzzing.random_worlds import random_scenario
 
 if TYPE_CHECKING:
     from pathlib import Path

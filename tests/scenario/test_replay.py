@@ -25,8 +25,8 @@ from dryrack.scenario import (
     with_fleet,
     with_objects,
 )
+from dryrack.scenario.fuzzing.random_worlds import random_scenario
 from dryrack.scenario.model import Fleet, NodeGroup
-from dryrack.scenario.simulation.random_worlds import random_scenario
 from dryrack.testing import Cluster, Setup
 
 if TYPE_CHECKING:

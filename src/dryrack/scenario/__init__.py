@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         run_in_real_time,
         run_in_virtual_time,
     )
+    from dryrack.scenario.fuzzing.fuzzing import SeedOutcome, fuzz
     from dryrack.scenario.model import Step
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
     from dryrack.scenario.own_kinds import own_problems
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         without_place,
     )
     from dryrack.scenario.runner import Observer, SilentObserver, title_of
-    from dryrack.scenario.simulation.fuzzing import SeedOutcome, fuzz
     from dryrack.scenario.step_output import StepOutput
 else:
     __getattr__ = exports(

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from dryrack.scenario.fuzzing.random_fleets import FLEETS, claim_template
+from dryrack.scenario.fuzzing.random_work import SETTINGS, RandomWork, storage
+from dryrack.scenario.fuzzing.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 from dryrack.scenario.model import API_VERSION, KIND
-from dryrack.scenario.simulation.random_fleets import FLEETS, claim_template
-from dryrack.scenario.simulation.random_work import SETTINGS, RandomWork, storage
-from dryrack.scenario.simulation.refill import WELL_SECONDS, Emptied, everywhere, fabric, refill
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.scheduling import CoschedulingPodGroup
-from dryrack.scenario.simulation.random_work import (
+from dryrack.scenario.fuzzing.random_work import (
     FIRST_CONSUMER,
     mount,
     volume_claim,

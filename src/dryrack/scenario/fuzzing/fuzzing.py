@@ -22,9 +22,9 @@ import yaml
 from dryrack.base.limits import GARBAGE_THRESHOLDS
 from dryrack.client.timekeeping import RestlessError
 from dryrack.scenario.embedded_world import EmbeddedRun, run_in_virtual_time
+from dryrack.scenario.fuzzing.random_worlds import random_scenario
 from dryrack.scenario.outcome import Verdict
 from dryrack.scenario.reading import read_scenario
-from dryrack.scenario.simulation.random_worlds import random_scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario.simulation.random_fleets import RandomFleet
+    from dryrack.scenario.fuzzing.random_fleets import RandomFleet
 
     Changes = list[tuple[float, Raw]]
 
