@@ -13,7 +13,7 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode
 from dryrack.placement import Cluster, Fleet, NodeState, Occupant, Placed, Unplaced, place
 from dryrack.placement.demand import ONE
-from dryrack.placement.node_queue import NodeQueue
+from dryrack.placement.node_queue import NodeEvents, NodeQueue
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -121,9 +121,13 @@ def test_what_is_remembered_is_what_would_be_found(seed: int) -> None:
         world.change()
 
 
-def queue_of(names: str) -> tuple[NodeQueue, dict[str, NodeState]]:
-    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in names}
-    return NodeQueue(states), states
+def states_of(names: str) -> dict[str, NodeState]:
+    return {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in names}
+
+
+def queue_of(names: str) -> tuple[NodeQueue, NodeEvents]:
+    events = NodeEvents()
+    return NodeQueue(states_of(names), events), events
 
 
 def front(queue: NodeQueue) -> str:
@@ -133,31 +137,33 @@ def front(queue: NodeQueue) -> str:
 
 def test_a_node_that_refused_is_asked_again_when_something_left_it() -> None:
     """Until then it is passed over, and counted with its reason."""
-    queue, _ = queue_of("ab")
+    queue, events = queue_of("ab")
     for name in "ab":
         assert front(queue) == name
         queue.close(name, "full")
     assert (front(queue), queue.refusals) == ("", {"full": 2})
-    queue.touch("a")
-    queue.reopen("b")
+    events.note("a", may_help=False)
+    events.note("b", may_help=True)
     assert front(queue) == "b"
     assert queue.refusals == {"full": 1}
 
 
 def test_the_next_node_is_the_one_with_the_fewest_pods() -> None:
     """Also after pods came to those that were asked before."""
-    queue, states = queue_of("abc")
+    states = states_of("abc")
+    events = NodeEvents()
+    queue = NodeQueue(states, events)
     taken = []
     for number in range(4):
         taken.append(front(queue))
         states[taken[-1]].put(number, Occupant(("", "pod"), {"pods": ONE}))
-        queue.touch(taken[-1])
+        events.note(taken[-1], may_help=False)
     assert taken == ["a", "b", "c", "a"]
 
 
 def test_the_score_comes_before_the_number_of_pods() -> None:
     """It is computed again for nodes to which something happened, and for no others."""
-    states = {name: NodeState(decode({"metadata": {"name": name}}, Node)) for name in "abc"}
+    events = NodeEvents()
     scores = {"a": 1, "b": 3, "c": 2}
     scored = []
 
@@ -165,17 +171,17 @@ def test_the_score_comes_before_the_number_of_pods() -> None:
         scored.append(node.name)
         return scores[node.name]
 
-    queue = NodeQueue(states, score)
+    queue = NodeQueue(states_of("abc"), events, score)
     assert front(queue) == "b"
     scores["b"], scores["a"] = 0, 9
-    queue.touch("b")
+    events.note("b", may_help=False)
     assert front(queue) == "c"
     assert "".join(scored) == "abcb"
 
 
 def test_a_node_whose_devices_are_not_known_counts_as_the_best() -> None:
     """One that said what it has counts by that, until something happens there."""
-    queue, _ = queue_of("abc")
+    queue, events = queue_of("abc")
 
     def value(scores: tuple[int, ...] | None, _group: Hashable) -> int:
         return 10 if scores is None else scores[0]
@@ -189,7 +195,7 @@ def test_a_node_whose_devices_are_not_known_counts_as_the_best() -> None:
     assert best is not None
     assert (best[0].name, best[1]) == ("b", (7,))
     assert queue.numbers() == {((2,), ()): 1, ((7,), ()): 1, ((5,), ()): 1}
-    queue.touch("c")
+    events.note("c", may_help=False)
     best = queue.best(value)
     assert best is not None
     assert (best[0].name, best[1]) == ("c", None)

@@ -138,9 +138,13 @@ class ActivePlugins(msgspec.Struct, frozen=True):
 
     def queue(self, fleet: Fleet) -> NodeQueue:
         """Return the queue of nodes for pods with this signature."""
-        return fleet.queue(self.signature(), self.node_score, self._groups_of)
+        return fleet.queue(self.signature(), self)
 
-    def _groups_of(self, node: NodeState) -> Group:
+    def check_node(self, node: NodeState) -> NodeRefusal | None:
+        """Return the refusal of the first filter that looks at the node alone, and refuses it."""
+        return first_refusal(self.node_checks, node)
+
+    def groups_of(self, node: NodeState) -> Group:
         return tuple([each.group(node) for each in self._all_groups])
 
     @property

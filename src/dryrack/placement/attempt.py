@@ -200,7 +200,10 @@ class Attempt(msgspec.Struct, frozen=True):
             if isinstance(outcome, Refused):
                 queue.close(node.name, *outcome.words, unresolvable=outcome.is_unresolvable)
                 _keep_decision(outcome.decision, decisions)
-            elif isinstance(outcome, Placed) and plugins.device_scorers:
+            elif isinstance(outcome, Placed):
+                queue.raise_score_error(node.name)
+                if not plugins.device_scorers:
+                    return outcome
                 placed[node.name] = outcome
                 queue.know(node.name, plugins.device_scores(node, outcome.allocations))
             else:
@@ -250,6 +253,7 @@ class Attempt(msgspec.Struct, frozen=True):
                 queue.close(node.name, *outcome.words, unresolvable=outcome.is_unresolvable)
                 _keep_decision(outcome.decision, decisions)
             elif isinstance(outcome, Placed):
+                queue.raise_score_error(node.name)
                 placed[node.name] = outcome
                 queue.know(node.name, plugins.device_scores(node, outcome.allocations))
             else:
@@ -286,8 +290,8 @@ class Attempt(msgspec.Struct, frozen=True):
         nodes = [node for node, _, _ in feasible]
         highest = tuple(map(max, zip(*(scores for _, _, scores in feasible), strict=True)))
         ranks = [
-            (-(score + of_all + plugins.device_total(scores, highest)), node.pods, node.name)
-            for (node, score, scores), of_all in zip(
+            (score - of_all - plugins.device_total(scores, highest), tie, name)
+            for (_, (score, tie, name), scores), of_all in zip(
                 feasible, plugins.cluster_scores(nodes), strict=True
             )
         ]

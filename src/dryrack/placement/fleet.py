@@ -16,18 +16,22 @@ from dryrack.kinds.core import Node
 from dryrack.placement.index.owner_selectors import OwnerSelectors
 from dryrack.placement.index.pod_index import PodIndex
 from dryrack.placement.index.volumes import Volumes
-from dryrack.placement.node_queue import NodeQueue
+from dryrack.placement.node_queue import NodeEvents, NodeQueue
 from dryrack.placement.node_state import NodeState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from dryrack.allocation import NodePool
-    from dryrack.placement.active_plugins import Group, Kind
+    from dryrack.placement.active_plugins import ActivePlugins, Kind
     from dryrack.placement.occupant import Occupant
 
-# Pods come from few templates at a time. A kind that is met again costs one look at every node.
-KINDS_MAX = 64
+# Pods come from few templates at a time, and traces have some hundreds. A kind that is met again
+# costs one look at every node; a queue takes some hundred bytes of memory for each node.
+KINDS_MIN = 64
+KINDS_MAX = 1024
+_KINDS_TIMES_NODES_MAX = 2**20
+_MANY_DELETED = 1024
 _NOWHERE = Node()
 _Value = TypeVar("_Value")
 
@@ -50,6 +54,8 @@ class Fleet:
         # The number of pods by priority.
         self.priorities: Counter[int] = Counter()
         self._queues: dict[Kind, NodeQueue] = {}
+        self._queues_made = 0
+        self._events = NodeEvents()
         # Numbers of pods by domain, for plugins that look at other pods.
         self.pods = PodIndex(self._states)
         # Returns the devices that a node can use; the allocator sets it.
@@ -120,8 +126,7 @@ class Fleet:
             self._users.setdefault(claim, {})[pod] = None
         if node in self._states:
             self.pods.change(self._states[node], occupant, 1)
-        for queue in self._queues.values():
-            queue.touch(node)
+        self._events.note(node, may_help=False)
 
     def remove_pod(self, pod: Hashable) -> bool:
         """Remove the pod from its node; return True if it was on one."""
@@ -149,16 +154,11 @@ class Fleet:
             state = self._absent[name] = NodeState(_NOWHERE)
         return state
 
-    def queue(
-        self,
-        kind: Kind,
-        score: Callable[[NodeState], int],
-        group: Callable[[NodeState], Group],
-    ) -> NodeQueue:
+    def queue(self, kind: Kind, plugins: ActivePlugins) -> NodeQueue:
         """
         Return the queue of nodes for pods of a kind; the queues of the last kinds are kept.
 
-        `score` and `group` hold for a node by itself, for every pod of the kind.
+        The answers of the plugins about a node by itself hold for every pod of the kind.
         """
         queue = self._queues.pop(kind, None)
         if queue is None:
@@ -166,11 +166,21 @@ class Fleet:
             base = (other for key, other in self._queues.items() if key[0] == kind[0])
             first = next(base, None)
             if first is not None:
-                queue = first.copy_with_groups(group)
+                queue = first.copy_with_groups(plugins.groups_of)
             else:
-                queue = NodeQueue(self._states, score, group)
+                self._queues_made += 1
+                queue = NodeQueue(
+                    self._states,
+                    self._events,
+                    plugins.node_score,
+                    plugins.groups_of,
+                    check=plugins.check_node,
+                    ties=plugins.profile.ties,
+                    number=self._queues_made,
+                )
         self._queues[kind] = queue
-        if len(self._queues) > KINDS_MAX:
+        kept = min(KINDS_MAX, _KINDS_TIMES_NODES_MAX // (len(self._states) or 1))
+        if len(self._queues) > max(KINDS_MIN, kept):
             del self._queues[next(iter(self._queues))]
         return queue
 
@@ -179,13 +189,16 @@ class Fleet:
         if names is None:
             self.reopen_all()
             return
-        nodes = tuple(names)
-        for each in self._queues.values():
-            each.reopen(nodes)
+        for name in names:
+            self._events.note(name, may_help=True)
+        if len(self._events) > 2 * (len(self._states) + _MANY_DELETED):
+            # Most of these nodes have been deleted.
+            self.reopen_all()
 
     def reopen_all(self) -> None:
         """Note an event that could help any pod on any node."""
         self._queues.clear()
+        self._events = NodeEvents()
 
 
 class NodeIndex:

@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from dryrack.base.draws import Draws
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
@@ -152,6 +154,40 @@ class PluginCalls(NamedTuple):
     signs: tuple[tuple[str, Hashable], ...] = ()
 
 
+class TieRule(StrEnum):
+    """Which of several nodes with the best score is chosen."""
+
+    FEWEST_PODS = "fewest-pods"
+    """The node with the fewest pods, then the first by name."""
+    NAME = "name"
+    """The first by name."""
+    FIXED = "fixed"
+    """The first in a random order of all nodes, which is the same for all pods."""
+    RANDOM = "random"
+    """Any of them, with equal probability, drawn for each pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """A tie rule, and the seed of its random order."""
+
+    rule: TieRule = TieRule.FEWEST_PODS
+    seed: int = 0
+    _numbers: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def number_of(self, name: str) -> float:
+        """Return the number that orders a node among nodes of the same score."""
+        if self.rule is not TieRule.FIXED:
+            return 0.0
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = Draws(self.seed, "order of nodes", name).random()
+        return number
+
+
+FEWEST_PODS = Ties()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """The plugins of one profile of a KubeSchedulerConfiguration."""
@@ -165,6 +201,8 @@ class Profile:
     args: Mapping[str, Args] = field(default_factory=dict)
     # The enabled plugins that the scheduler itself implements, such as preemption.
     scheduler_plugins: frozenset[str] = frozenset()
+    # How it chooses among nodes of the same score.
+    ties: Ties = FEWEST_PODS
     # All calls, and those that remain for pods of a template (see `active_plugins`).
     calls: PluginCalls = field(init=False)
     calls_by_template: dict[PodTemplate, PluginCalls] = field(init=False, default_factory=dict)

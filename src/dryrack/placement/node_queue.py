@@ -3,9 +3,16 @@ A priority queue of the nodes that may take pods of one kind, the best in front.
 
 The same nodes refuse pods with the same requirements. So a node that refused one is not asked again
 until an event on it could help: the node changed, a pod left it, a device became free. Other nodes
-are in the order of their score, then of their number of pods, then of their name. A node is scored
-again after each event on it. Finding the best costs the logarithm of the number of nodes; a refusal
-costs once, however many pods there are.
+are in the order of their score, then by the tie rule of the profile, then by name. After each event
+on a node the queue calls the filters for it, and scores it if they accept it. Finding the best
+costs the logarithm of the number of nodes; a refusal costs once, however many pods there are.
+
+All queues of a fleet read the same `NodeEvents`: an event costs the same for one kind of pods and
+for a thousand. A queue catches up when it is used.
+
+A scorer may fail on a node that cannot provide the devices. kube-scheduler never scores such a
+node. So the error of a scorer counts only if the node takes the pod: the node comes first, and the
+caller asks `raise_score_error`.
 
 If devices have scores, too, a node has to be asked for its own. So nodes with different scores of
 devices are in different heaps, and a node that was not asked since its last event counts as the
@@ -27,20 +34,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dryrack.allocation import brief
+from dryrack.base.draws import Draws
+from dryrack.placement.framework import FEWEST_PODS, PluginError, TieRule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dryrack.allocation import Reason
     from dryrack.placement.active_plugins import DeviceScores, Group
-    from dryrack.placement.node_state import NodeState
+    from dryrack.placement.framework import Ties
+    from dryrack.placement.node_state import NodeRefusal, NodeState
 
-# The negative score, the number of pods, and the name: the least is the best.
-_Rank: TypeAlias = tuple[int, int, str]
+# The negative score, the number for ties, and the name: the least is the best.
+_Rank: TypeAlias = tuple[int, float, str]
 # The scores of the node's devices, None if it has to be asked for them, and its group.
 _Sort: TypeAlias = "tuple[DeviceScores | None, Group]"
 # From so many stale nodes on, a heap is built again.
 _MANY = 64
+# The score of a node on which a scorer failed: more than any other.
+_FAILED_SCORE = 10**12
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,37 @@ class Exclusion(NamedTuple):
     by_group: bool
 
 
+class NodeEvents:
+    """The last event on each node, in the order of these events."""
+
+    def __init__(self) -> None:
+        # Counts the events.
+        self.number = 0
+        # The numbers of the last event on a node, and of the last that could help pods there.
+        self._last: dict[str, tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def note(self, name: str, *, may_help: bool) -> None:
+        """Note an event on a node, and whether it could help pods that the node refused."""
+        self.number += 1
+        _, helped = self._last.pop(name, (0, 0))
+        self._last[name] = (self.number, self.number if may_help else helped)
+
+    def since(self, number: int) -> Iterator[tuple[str, bool]]:
+        """Yield the nodes with later events, and whether one of these events could help."""
+        for name in reversed(self._last):
+            last, helped = self._last[name]
+            if last <= number:
+                return
+            yield name, helped > number
+
+
+def _accept(_node: NodeState) -> None:
+    return None
+
+
 def _no_score(_node: NodeState) -> int:
     return 0
 
@@ -94,12 +137,26 @@ class NodeQueue:
     def __init__(
         self,
         states: Mapping[str, NodeState],
+        events: NodeEvents,
         score: Callable[[NodeState], int] = _no_score,
         group: Callable[[NodeState], Group] = _no_group,
+        *,
+        check: Callable[[NodeState], NodeRefusal | None] = _accept,
+        ties: Ties = FEWEST_PODS,
+        number: int = 0,
     ) -> None:
+        """`number` is different for each queue of a fleet, which draw random numbers apart."""
         self._states = states
+        self._events = events
+        # The number of the last event that the queue knows.
+        self._seen = events.number
+        self._check = check
         self._score = score
         self._group = group
+        self._ties = ties
+        self._draws = Draws(ties.seed, "ties", number)
+        # For random ties: the number of the last node that was the best, by score.
+        self._passed: dict[int, float] = {}
         # Nodes with an event since they were scored.
         self._stale: dict[str, None] = dict.fromkeys(states)
         self._ranks: dict[str, _Rank] = {}
@@ -115,10 +172,16 @@ class NodeQueue:
         self._refusing: dict[str, dict[str, None]] = {}
         # The cause of one refusal for want of devices.
         self.unmet: UnmetClaims | None = None
+        # Nodes on which a scorer failed.
+        self._score_errors: dict[str, PluginError] = {}
 
     def copy_with_groups(self, group: Callable[[NodeState], Group]) -> NodeQueue:
         """Return a copy for pods that group nodes otherwise: no node has to be asked again."""
-        other = NodeQueue({}, self._score, group)
+        self._catch_up()
+        other = NodeQueue({}, self._events, self._score, group, check=self._check, ties=self._ties)
+        other._draws = self._draws
+        other._passed = dict(self._passed)
+        other._score_errors = dict(self._score_errors)
         other._states = self._states
         other._stale = dict(self._stale)
         other._closed = dict(self._closed)
@@ -163,7 +226,12 @@ class NodeQueue:
                 rank = (rank[0] - value(*sort), *rank[1:])
             if first is None or rank < first[0]:
                 first = (rank, sort)
-        return None if first is None else (self._states[first[0][2]], first[1][0])
+        if first is None:
+            return None
+        rank, sort = first
+        if self._ties.rule is TieRule.RANDOM:
+            self._passed[-self._ranks[rank[2]][0]] = rank[1]
+        return self._states[rank[2]], sort[0]
 
     def _top(self, sort: _Sort) -> _Rank | None:
         heap = self._heaps.get(sort, [])
@@ -192,10 +260,10 @@ class NodeQueue:
         ranks = sorted(self._ranks[name] for name in self._unknown)
         return [self._states[name] for _, _, name in ranks]
 
-    def known(self) -> Sequence[tuple[NodeState, int, DeviceScores]]:
-        """Return the nodes that would take the pod, with their scores and those of devices."""
+    def known(self) -> Sequence[tuple[NodeState, _Rank, DeviceScores]]:
+        """Return the nodes that would take the pod, with their ranks and the scores of devices."""
         return [
-            (self._states[name], -self._ranks[name][0], scores)
+            (self._states[name], self._ranks[name], scores)
             for name, (scores, _) in self._sorts.items()
             if scores is not None
         ]
@@ -229,8 +297,15 @@ class NodeQueue:
         self._numbers[sort] = self._numbers.get(sort, 0) + 1
         heapq.heappush(self._heaps.setdefault(sort, []), rank)
 
+    def raise_score_error(self, name: str) -> None:
+        """Raise the error of the scorer that failed on the node, if one did."""
+        error = self._score_errors.get(name) if self._score_errors else None
+        if error is not None:
+            raise error
+
     def _forget(self, name: str) -> None:
         self._ranks.pop(name, None)
+        self._score_errors.pop(name, None)
         sort = self._sorts.pop(name, None)
         if name in self._unknown:
             del self._unknown[name]
@@ -249,23 +324,29 @@ class NodeQueue:
         for refusal in refusals:
             self._refusing.setdefault(refusal, {})[name] = None
 
-    def touch(self, name: str) -> None:
-        """Note an event on the node that cannot help pods that it refused."""
-        if name not in self._closed:
-            self._stale[name] = None
+    def _catch_up(self) -> None:
+        """Note the events since the queue was used last."""
+        events = self._events
+        if self._seen == events.number:
+            return
+        for name, may_help in events.since(self._seen):
+            if may_help:
+                self._reopen(name)
+            elif name not in self._closed:
+                self._stale[name] = None
+        self._seen = events.number
 
-    def reopen(self, names: Iterable[str]) -> None:
-        """Note an event on these nodes that could help pods that they refused."""
-        for name in names:
-            for refusal in self._closed.pop(name, ()):
-                del self._refusing[refusal][name]
-                if self.unmet is not None and self.unmet.node == name:
-                    self.unmet = None
-            self._unresolvable.discard(name)
-            self._stale[name] = None
+    def _reopen(self, name: str) -> None:
+        for refusal in self._closed.pop(name, ()):
+            del self._refusing[refusal][name]
+            if self.unmet is not None and self.unmet.node == name:
+                self.unmet = None
+        self._unresolvable.discard(name)
+        self._stale[name] = None
 
     def _refresh(self) -> None:
-        """Score the stale nodes."""
+        """Call the filters for the stale nodes, and score those that they accept."""
+        self._catch_up()
         if not self._stale:
             return
         many = len(self._stale) > _MANY
@@ -276,10 +357,15 @@ class NodeQueue:
             state = self._states.get(name)
             if state is None or name in self._closed:
                 continue
+            refusal = self._check(state)
+            if refusal is not None:
+                words = (refusal.words, *refusal.further)
+                self.close(name, *words, unresolvable=refusal.is_unresolvable)
+                continue
             sort: _Sort = (None, self._group(state))
             # One value for all nodes of a sort, because there are few sorts.
             sort = interned.setdefault(sort, sort)
-            rank = (-self._score(state), state.pods, name)
+            rank = self._rank(state)
             self._sorts[name] = sort
             self._ranks[name] = rank
             self._unknown[name] = None
@@ -297,12 +383,30 @@ class NodeQueue:
                 self._heaps[sort] = [rank for rank in current if self._sorts[rank[2]] == sort]
                 heapq.heapify(self._heaps[sort])
 
+    def _rank(self, state: NodeState) -> _Rank:
+        name = state.name
+        try:
+            score = self._score(state)
+        except PluginError as error:
+            self._score_errors[name] = error
+            score = _FAILED_SCORE
+        ties = self._ties
+        if ties.rule is TieRule.FEWEST_PODS:
+            return (-score, state.pods, name)
+        if ties.rule is TieRule.RANDOM:
+            # Nodes that were passed over have larger numbers than the last that was chosen. A new
+            # number has the same distribution as theirs, because waiting times have no memory: so
+            # all nodes of a score are equally likely to be the next.
+            return (-score, self._passed.get(score, 0.0) + self._draws.exponential(), name)
+        return (-score, ties.number_of(name), name)
+
     def refusals_of(self, name: str) -> tuple[str, ...]:
         """Return the messages of a node that refuses; nothing if it does not refuse."""
         return self._closed.get(name, ())
 
     def not_closed(self) -> list[NodeState]:
         """Return the nodes that have not refused, those with the fewest pods first."""
+        self._catch_up()
         states = [state for name, state in self._states.items() if name not in self._closed]
         return sorted(states, key=lambda state: (state.pods, state.name))
 
