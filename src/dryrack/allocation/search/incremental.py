@@ -10,6 +10,7 @@ change returns the nodes that it may help: on all others, claims that did not fi
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.allocation.model.errors import AllocationError
@@ -17,7 +18,14 @@ from dryrack.allocation.model.features import Features
 from dryrack.allocation.model.identity import DeviceId, PoolId
 from dryrack.allocation.proof.problem_facts import ProblemFacts
 from dryrack.allocation.proof.search_memo import SearchMemo, search_key
-from dryrack.allocation.search.allocator import attempt, begin
+from dryrack.allocation.search.allocator import (
+    INVALID_POOLS,
+    Allocated,
+    Unsatisfiable,
+    attempt,
+    begin,
+)
+from dryrack.allocation.search.device_books import DeviceBooks
 from dryrack.allocation.search.doubts import Doubts, chains_of
 from dryrack.allocation.search.problem import (
     AllocatorContext,
@@ -36,7 +44,9 @@ from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
+    from dryrack.allocation.model.reasons import Reason
     from dryrack.allocation.search.allocator import Outcome, Search
+    from dryrack.allocation.search.device_books import DeviceBook, Suitable
     from dryrack.allocation.search.problem import Site
     from dryrack.allocation.supply.pools import Entry
     from dryrack.base.ports import Chance
@@ -87,6 +97,7 @@ class LiveAllocator:
             memo=memo if memo is not None else SearchMemo(),
         )
         self._doubts = Doubts(self._context.selectors, self._context.derived, self._inventory.pools)
+        self._books = DeviceBooks(self._context, self._inventory.pools)
         # Counts the changes of slices and classes.
         self._version = 0
 
@@ -102,7 +113,29 @@ class LiveAllocator:
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
         """Return the outcome, or a long search; call again when it has ended."""
         pools = self._inventory.pools(node)
+        suitable = self.suitable(node, claims)
+        if suitable is not None and self._books.on(node).lacks(suitable):
+            error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
+            return Unsatisfiable(node.metadata.name, error, partial(self._diagnose, node, claims))
         return begin(self._context, pools, node=node, claims=claims, chance=self._chance)
+
+    def _diagnose(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[Reason, ...]:
+        """Return why claims do not fit for which too few devices are left."""
+        outcome = self.allocate(node, claims)
+        assert not isinstance(outcome, Allocated), "too few devices are left"
+        return outcome.reasons
+
+    def suitable(self, node: Node, claims: Sequence[ResourceClaim]) -> Suitable | None:
+        """
+        Return the devices of the node that claims could have if nothing were in use.
+
+        It is None if the search has to decide. Raises `AllocationError`.
+        """
+        return self._books.suitable(node, claims)
+
+    def book_on(self, node: Node) -> DeviceBook:
+        """Return what is left of the devices of the node, until the next change."""
+        return self._books.on(node)
 
     def doubtful_nodes(
         self,
@@ -206,15 +239,18 @@ class LiveAllocator:
 
     def put_class(self, each: DeviceClass) -> AffectedNodes:
         self._classes[each.metadata.name] = each
+        self._books.forget_all()
         return ALL_NODES
 
     def drop_class(self, name: str) -> AffectedNodes:
         self._classes.pop(name, None)
+        self._books.forget_all()
         return ALL_NODES
 
     def forget_node(self, name: str) -> None:
         """Drop what is remembered about a deleted node."""
         self._inventory.forget(name)
+        self._books.forget_node(name)
 
     def pools_on(self, node: Node) -> tuple[NodePool, ...]:
         """Return the pools of the node, and the devices in use."""
@@ -250,13 +286,32 @@ class LiveAllocator:
         if after is not None:
             self._allocations[claim] = after
             self._usage.allocate(after, claim)
-        # A first share pays for the counters that a device draws; those after it need not.
-        shared = [each for each in _results(after) if each.share_id is not None]
-        if before is None and not shared:
-            return NO_NODES
-        pools = {PoolId(each.driver, each.pool): None for each in (*_results(before), *shared)}
+        results = (*_results(before), *_results(after))
+        pools = {PoolId(each.driver, each.pool): None for each in results}
         # The devices in use of a pool do not matter to nodes that see only its counters.
-        return self._inventory.nodes_offered(pools)
+        nodes = self._inventory.nodes_offered(pools)
+        self._books.forget_use(nodes)
+        if before is not None:
+            return nodes
+        shared = {
+            PoolId(each.driver, each.pool): None
+            for each in _results(after)
+            if each.share_id is not None
+        }
+        if not self._helps_others:
+            # A first share pays for the counters that a device draws; those after it need not.
+            shared = {pool: None for pool in shared if self._inventory.draws_counters(pool)}
+        return self._inventory.nodes_offered(shared) if shared else NO_NODES
+
+    @property
+    def _helps_others(self) -> bool:
+        """
+        Return whether a share could help claims that did not fit, without counters.
+
+        A request for all devices leaves out those without enough capacity, in some releases. So a
+        share can remove the device that did not fit the request for another reason.
+        """
+        return self._books.asked_for_all and not self._context.behaviour.all_includes_full
 
     def _with_taints(self, each: ResourceSlice) -> ResourceSlice:
         if not self._rules:

@@ -443,6 +443,14 @@ class Problem:
         row.status[device] = code or USABLE
         return code or USABLE
 
+    def check_without_use(self, row: RequestRow, device: int) -> int:
+        """Check what does not depend on devices in use; return 0, a code of refusal, or FAILED."""
+        return (
+            self._check_selection(row, device)
+            or self._check_capacity(row, device)
+            or self._check_taints(row, device)
+        )
+
     def _check_selection(self, row: RequestRow, device: int) -> int:
         pooled = self.devices[device]
         features = self.context.features

@@ -15,6 +15,7 @@ is invalid or incomplete, which is computed once for all nodes.
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
@@ -190,6 +191,8 @@ class Inventory:
         # counters that every node sees.
         self._where: dict[str | PoolId | None, list[Entry]] = {}
         self._of_pool: dict[PoolId, list[Entry]] = {}
+        # The number of slices of a pool with devices that draw counters.
+        self._drawing: Counter[PoolId] = Counter()
         self._seen: dict[PoolId, dict[tuple[int, ...], Pool | None]] = {}
         self._devices: dict[int, tuple[PooledDevice, ...]] = {}
         # What a node saw the last time, for the labels that it had then.
@@ -208,6 +211,7 @@ class Inventory:
         if self._is_ignored(each.spec):
             return entry
         insort(self._of_pool.setdefault(_pool_id(each), []), entry)
+        self._drawing[_pool_id(each)] += any(map(_CONSUMES_COUNTERS, each.spec.devices))
         if self._is_seen(each.spec):
             insort(self._where.setdefault(self._place(each), []), entry)
         self._invalidate(each)
@@ -223,6 +227,9 @@ class Inventory:
         del self._slices[entry[1]]
         self._devices.pop(entry[1], None)
         _delete(self._of_pool, _pool_id(each), entry)
+        self._drawing[_pool_id(each)] -= any(map(_CONSUMES_COUNTERS, each.spec.devices))
+        if _pool_id(each) not in self._of_pool:
+            del self._drawing[_pool_id(each)]
         if self._is_seen(each.spec):
             _delete(self._where, self._place(each), entry)
 
@@ -270,6 +277,10 @@ class Inventory:
     def nodes_offered(self, pools: Iterable[PoolId]) -> tuple[str, ...] | None:
         """Return the nodes that may have devices of these pools; None if any node may."""
         return _node_names(spec for spec in self._specs_of(pools) if not spec.shared_counters)
+
+    def draws_counters(self, pool: PoolId) -> bool:
+        """Return whether devices of the pool draw counters."""
+        return self._drawing[pool] > 0
 
     def _specs_of(self, pools: Iterable[PoolId]) -> Iterator[ResourceSliceSpec]:
         for pool in pools:
