@@ -294,6 +294,16 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
             "dryrack schedule --print-rbac --name second-scheduler | kubectl apply -f -",
         ),
     ),
+    "simulate": _pair(
+        (
+            "Repeat the published experiment with a trace of Alibaba.",
+            "dryrack simulate pods.csv --format openb --nodes nodes.csv --inflate 1.3",
+        ),
+        (
+            "Compare two policies on nodes of an instance type, as JSON.",
+            "dryrack simulate jobs.csv --fleet p5.48xlarge:4 --policy fgd,best-fit -o json",
+        ),
+    ),
     "status": _pair(
         ("Show all virtual clusters.", "dryrack status"),
         ("Show one virtual cluster as JSON.", "dryrack status --name lab -o json"),

@@ -12,6 +12,7 @@ from dryrack.allocation.search.allocator import (
     Undecided,
     Unsatisfiable,
 )
+from dryrack.allocation.search.device_books import WHOLE, DeviceBook, Suitable, Way
 from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
 from dryrack.allocation.search.problem import Site
 from dryrack.allocation.supply.node_pools import NodePool
@@ -21,10 +22,12 @@ from dryrack.kinds.releases import Release
 __all__ = [
     "FEATURE_GATES",
     "NO_NODES",
+    "WHOLE",
     "AffectedNodes",
     "Allocated",
     "AllocationError",
     "Code",
+    "DeviceBook",
     "DeviceId",
     "Features",
     "LiveAllocator",
@@ -37,8 +40,10 @@ __all__ = [
     "Search",
     "SearchMemo",
     "Site",
+    "Suitable",
     "Undecided",
     "Unsatisfiable",
+    "Way",
     "apply_taint_rules",
     "blocking_taints",
     "brief",

@@ -44,6 +44,7 @@ from dryrack.cli.options import (
 )
 from dryrack.cli.output import Format, print_data, print_line, say, shown
 from dryrack.cli.scenarios import commands as scenarios
+from dryrack.cli.simulate.options import SimulateOptions
 from dryrack.cli.streams import ReaderGone, end_by_broken_pipe, only_own_styles, open_streams
 from dryrack.cli.virtual.options import (
     DownOptions,
@@ -74,6 +75,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("explain", ExplainOptions, "explain:run", _ON_FILES),
     ("plan", PlanOptions, "planning:run", _ON_FILES),
     ("lint", LintOptions, "lint:run", _ON_FILES),
+    ("simulate", SimulateOptions, "simulate.run:run", _ON_FILES),
     ("convert", ConvertOptions, "convert:run", _ON_FILES),
     ("up", UpOptions, "virtual.up:run", _VIRTUAL),
     ("scale", ScaleOptions, "virtual.scale:run", _VIRTUAL),

@@ -22,6 +22,9 @@ from dryrack.placement.framework import (
     Plugin,
     PluginError,
     Profile,
+    Scorer,
+    TieRule,
+    Ties,
 )
 from dryrack.placement.gangs.configurations import (
     Configurations,
@@ -63,6 +66,7 @@ from dryrack.placement.place import (
     Unplaced,
     decide,
     place,
+    place_constraints,
     place_on,
     unresolvable_nodes,
 )
@@ -200,9 +204,12 @@ __all__ = [
     "Reservation",
     "Reservations",
     "SchedulerMessage",
+    "Scorer",
     "Settings",
     "Simulation",
     "SuppliedDevices",
+    "TieRule",
+    "Ties",
     "Unbindable",
     "Unfinished",
     "Unplaced",
@@ -242,6 +249,7 @@ __all__ = [
     "party_of",
     "pending_gang_of",
     "place",
+    "place_constraints",
     "place_exactly",
     "place_gang",
     "place_gang_now",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import NodePool
     from dryrack.placement.active_plugins import ActivePlugins, Kind
     from dryrack.placement.occupant import Occupant
+    from dryrack.placement.outcomes import KeepsBooks
 
 # Pods come from few templates at a time, and traces have some hundreds. A kind that is met again
 # costs one look at every node; a queue takes some hundred bytes of memory for each node.
@@ -60,6 +61,8 @@ class Fleet:
         self.pods = PodIndex(self._states)
         # Returns the devices that a node can use; the allocator sets it.
         self.pools_on: Callable[[Node], Sequence[NodePool]] = _no_pools
+        # What is left of the devices of a node; the allocator sets it.
+        self.books: KeepsBooks | None = None
         # Labels of namespaces, images and taints of nodes, selectors of owners, and volumes.
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.nodes = NodeIndex()

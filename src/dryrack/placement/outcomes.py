@@ -12,7 +12,7 @@ from dryrack.allocation import claim_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from dryrack.allocation import NodePool, Outcome, Reason, Search
+    from dryrack.allocation import DeviceBook, NodePool, Outcome, Reason, Search, Suitable
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement.demand import Amounts
@@ -44,6 +44,15 @@ class OffersPools(Protocol):
 
 
 @runtime_checkable
+class KeepsBooks(Protocol):
+    """Returns what is left of the devices of a node, as `LiveAllocator` does."""
+
+    def book_on(self, node: Node) -> DeviceBook: ...
+
+    def suitable(self, node: Node, claims: Sequence[ResourceClaim]) -> Suitable | None: ...
+
+
+@runtime_checkable
 class FindsDoubtfulNodes(Protocol):
     """Returns nodes on which an allocation may end in an error, as `LiveAllocator` does."""
 
@@ -67,6 +76,8 @@ class Cluster:
     def __post_init__(self) -> None:
         if isinstance(self.allocator, OffersPools):
             self.fleet.pools_on = self.allocator.pools_on
+        if isinstance(self.allocator, KeepsBooks):
+            self.fleet.books = self.allocator
 
 
 class Placed(msgspec.Struct, frozen=True):

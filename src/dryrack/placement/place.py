@@ -50,6 +50,7 @@ __all__ = [
     "decide",
     "open_nodes",
     "place",
+    "place_constraints",
     "place_on",
     "unresolvable_nodes",
 ]
@@ -74,6 +75,13 @@ def place(
     `extended` is the additional claim for its extended resources.
     """
     constraints = PodConstraints.of(pod, wanted, allocated, extended=extended)
+    return place_constraints(constraints, cluster, profile)
+
+
+def place_constraints(
+    constraints: PodConstraints, cluster: Cluster, profile: Profile = DEFAULT_PROFILE
+) -> Placed | Unplaced:
+    """Place a pod whose requirements are parsed already."""
     searches_left = SEARCHES_MAX
     while True:
         outcome = attempt(constraints, cluster, profile, searches_left=searches_left)

@@ -57,7 +57,7 @@ else:
             "replay.recording": "record",
             "replay.replacement": "with_fleet with_objects without_place",
             "runner": "SilentObserver Observer title_of",
-            "simulation.fuzzing": "SeedOutcome fuzz",
+            "fuzzing.fuzzing": "SeedOutcome fuzz",
         },
     )
 

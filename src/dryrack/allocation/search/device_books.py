@@ -1,5 +1,5 @@
 """
-What is left of the devices of a node, and the claims for which that is obviously too little.
+Books of the devices of nodes: what is left of each, and which claims obviously need more.
 
 Most nodes that refuse claims do so for a plain reason: too few of their devices are of the right
 model, or too few of these are free. To find that out takes no search. The devices of nodes are of
@@ -14,6 +14,7 @@ error, or depends on the node, there is no `Suitable`, and the search decides.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import ge
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -70,7 +71,7 @@ class Hardware:
 
 
 class DeviceBook:
-    """What is left of the devices that a node can use, in the order of the search."""
+    """The devices that a node can use, in the order of the search, and what is left of each."""
 
     __slots__ = ("_fractions", "_lacks", "_pooled", "hardware", "left", "pools")
 
@@ -82,7 +83,7 @@ class DeviceBook:
         self.hardware = hardware
         self._pooled = tuple(each for pool in pools for each in pool.devices)
         # What is left of each capacity of a device, in billionths; None if a claim has the device.
-        self.left = [_left(each, context) for each in self._pooled]
+        self.left = [_count_left(each, context) for each in self._pooled]
         self._fractions: tuple[int, ...] | None = None
         self._lacks: dict[int, bool] = {}
 
@@ -112,18 +113,11 @@ class DeviceBook:
             rest = left[index]
             if rest is None:
                 continue
-            missing -= 1 if need is None else shares_of(rest, need, missing)
+            # A request gets no device twice.
+            missing -= need is None or all(map(ge, rest, need))
             if missing <= 0:
                 return True
         return missing <= 0
-
-
-def shares_of(left: Sequence[int], need: Sequence[int], most: int) -> int:
-    """Return how many shares fit into what is left of a device, up to a number."""
-    for have, amount in zip(left, need, strict=True):
-        if amount > 0:
-            most = min(most, max(have, 0) // amount)
-    return most
 
 
 class DeviceBooks:
@@ -232,7 +226,7 @@ def _draws(pooled: PooledDevice) -> bool:
     return bool(pooled.device.consumes_counters)
 
 
-def _left(pooled: PooledDevice, context: AllocatorContext) -> tuple[int, ...] | None:
+def _count_left(pooled: PooledDevice, context: AllocatorContext) -> tuple[int, ...] | None:
     allocated = context.allocated
     if pooled.id in allocated.devices:
         return None
@@ -274,8 +268,7 @@ def _find_suitable(
                 if code == FAILED:
                     return None
                 if not code:
-                    shared = problem.shareable(index)
-                    devices.append((index, row.needs.get(index, ()) if shared else None))
+                    devices.append((index, row.needs.get(index)))
             ways.append(Way(row.count, tuple(devices)))
         found.append(tuple(ways))
     return Suitable(tuple(found))

@@ -1,0 +1,1 @@
+"""`dryrack simulate`: policies and fleets compared on a trace."""

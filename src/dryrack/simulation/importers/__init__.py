@@ -1,0 +1,1 @@
+"""Importers: the formats of public traces, each read into jobs and a check."""
