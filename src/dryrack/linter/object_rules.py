@@ -21,7 +21,7 @@ from dryrack.extension.policies import (
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import DecodeError
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, FeatureSet, Release
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.budgets import BudgetRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
@@ -114,7 +114,8 @@ def _rules_of(
     """Return the rules of a document's kind, in a namespace with the labels (None: unknown)."""
     model = model_of(document.api_version, document.kind)
     if document.kind in CURRENT and not isinstance(model, Unknown):
-        return DeviceRules(document.kind, SelectorChecker(release), namespace_labels, release)
+        features = FeatureSet(release)
+        return DeviceRules(document.kind, SelectorChecker(features), namespace_labels, features)
     return _rules(release).get((document.api_version, document.kind))
 
 

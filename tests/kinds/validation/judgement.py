@@ -8,6 +8,7 @@ names of its Go structs, or come from a compiler of expressions.
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,7 +26,7 @@ from dryrack.kinds.convert import to_v1
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, FeatureSet, Release
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.validation import Reason
@@ -74,14 +75,19 @@ class KnownExpressions:
             return TOO_COMPLEX
         return ExpressionProblem("compilation failed") if expression in BAD_EXPRESSIONS else None
 
+    def check_derived(self, expression: str) -> tuple[ExpressionProblem | None, int]:
+        return self.check(expression, stored=False), 0
+
 
 KNOWN_EXPRESSIONS = KnownExpressions()
+NO_GATES: Mapping[str, bool] = MappingProxyType({})
 
 
 def ours(
     question: Mapping[str, Any],
     checker: ExpressionChecker = KNOWN_EXPRESSIONS,
     release: Release = DEFAULT_RELEASE,
+    gates: Mapping[str, bool] = NO_GATES,
 ) -> Answer:
     """
     Return the answer of dryrack's API server to a question.
@@ -99,7 +105,7 @@ def ours(
             return Answer(bad_request=mismatch)
     if kind.kind == "Pod":
         return _answer(tuple(pod_claims(decode(given, core.Pod))))
-    strategy = DeviceStrategy(kind, checker, release)
+    strategy = DeviceStrategy(kind, checker, FeatureSet(release, gates))
     try:
         if "old" in question:
             problems = _update_problems(strategy, (kind, question), given, question["old"])

@@ -19,6 +19,7 @@ from tests.kinds.validation.mutators import EXPRESSIONS
 from tests.oracle.oracles import Oracle
 
 from dryrack.cel.admission import SelectorChecker
+from dryrack.kinds.releases import FeatureSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,4 +72,4 @@ def test_expressions_are_judged_alike_by_our_compiler(server: Oracle[Answer]) ->
         for text in EXPRESSIONS
     ]
     for question, theirs in server.ask(asked):
-        assert not difference(theirs, ours(question, SelectorChecker(ASKED), ASKED))
+        assert not difference(theirs, ours(question, SelectorChecker(FeatureSet(ASKED)), ASKED))

@@ -180,7 +180,7 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     if kind.group == GROUP:
         from dryrack.apiserver.strategies.devices import DeviceStrategy
 
-        return DeviceStrategy(kind, release=features.release)
+        return DeviceStrategy(kind, features=features)
     found = _BY_STORAGE.get(kind.storage)
     if found is AutoscalerStrategy and kind.version == "v1":
         found = OldAutoscalerStrategy

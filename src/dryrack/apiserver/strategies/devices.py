@@ -16,7 +16,7 @@ from dryrack.kinds.convert import V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.paths import get, status_of
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import FeatureSet
 from dryrack.kinds.rules.json_edit import null_if_empty, update_at, with_metadata
 from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.gates import drop_disabled
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.registry import Kind
-    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.parts import ExpressionChecker
 
@@ -46,6 +45,9 @@ _RESET_BY_STATUS = (
 )
 
 
+_DEFAULT_FEATURES = FeatureSet()
+
+
 class DeviceStrategy(Strategy):
     """One kind of resource.k8s.io in one version."""
 
@@ -53,12 +55,12 @@ class DeviceStrategy(Strategy):
         self,
         kind: Kind,
         checker: ExpressionChecker | None = None,
-        release: Release = DEFAULT_RELEASE,
+        features: FeatureSet = _DEFAULT_FEATURES,
     ) -> None:
-        super().__init__(DeviceRules(kind.kind, release=release))
+        super().__init__(DeviceRules(kind.kind, features=features))
         self._kind = kind
-        self._release = release
-        self._checker = checker or SelectorChecker(release)
+        self._features = features
+        self._checker = checker or SelectorChecker(features)
         if kind.kind == "ResourceSlice":
             self.selectable_fields = ("spec.nodeName", "spec.driver")
             self.field_refusal = "field label not supported for {gvk}: {label}"
@@ -125,7 +127,7 @@ class DeviceStrategy(Strategy):
         if write.namespace:
             namespace = write.lookup.get("namespaces", "", write.namespace)
             labels = get(namespace, "metadata.labels", {})
-        return DeviceRules(self._kind.kind, self._checker, labels, self._release)
+        return DeviceRules(self._kind.kind, self._checker, labels, self._features)
 
     def _bad_request(self, error: DecodeError) -> Exception:
         kind = self._kind

@@ -5,8 +5,8 @@ All quantities compare exactly; only the question whether a value is a whole num
 from the minimum is asked of whole numbers, rounded up, as the server does it.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import (
@@ -25,10 +25,20 @@ from dryrack.kinds.validation.problems import (
 
 VALID_VALUES_MAX = 10
 _INT64_MAX = 2**63 - 1
+_NANOS_OF_MILLI = 10**6
 
-_RangeCheck: TypeAlias = Callable[
-    [str, CapacityRequestPolicyRange, tuple[Quantity, Quantity]], Iterator[FieldProblem]
-]
+
+class RangeLimits(NamedTuple):
+    """The limits of amounts in a release."""
+
+    # Whether the server accepts only what it can compute with.
+    exist: bool
+    # Whether amounts can be fractions (gate DRAFractionalCapacityRange).
+    allow_fractions: bool
+
+    def key(self, value: Quantity) -> str:
+        """Return a text that equal values have in common."""
+        return str(value.nanos) if self.allow_fractions else str(value.value())
 
 
 def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:
@@ -42,19 +52,18 @@ def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldPr
 
 
 def shared_capacity(
-    field: str, capacity: DeviceCapacity, *, limits_ranges: bool
+    field: str, capacity: DeviceCapacity, *, limits: RangeLimits
 ) -> Iterator[FieldProblem]:
     policy = capacity.request_policy
     if policy is not None:
-        check_range = _limited_range if limits_ranges else _range
-        yield from _policy(f"{field}.requestPolicy", policy, capacity.value, check_range)
+        yield from _policy(f"{field}.requestPolicy", policy, capacity.value, limits)
 
 
 def _policy(
     field: str,
     policy: CapacityRequestPolicy,
     available: Quantity,
-    check_range: _RangeCheck,
+    limits: RangeLimits,
 ) -> Iterator[FieldProblem]:
     if policy.valid_values and policy.valid_range is not None:
         detail = (
@@ -66,18 +75,21 @@ def _policy(
         if policy.default is None:
             yield required(f"{field}.default", "required when validValues is defined")
         else:
-            yield from _values(f"{field}.validValues", policy, available)
+            yield from _values(f"{field}.validValues", policy, available, limits)
     elif policy.valid_range is not None:
         if policy.default is None:
             yield required(f"{field}.default", "required when validRange is defined")
         else:
-            yield from check_range(
-                f"{field}.validRange", policy.valid_range, (policy.default, available)
-            )
+            at = f"{field}.validRange"
+            given = (policy.default, available)
+            if limits.exist:
+                yield from _limited_range(at, policy.valid_range, given, limits)
+            else:
+                yield from _range(at, policy.valid_range, given)
 
 
 def _values(
-    field: str, policy: CapacityRequestPolicy, available: Quantity
+    field: str, policy: CapacityRequestPolicy, available: Quantity, limits: RangeLimits
 ) -> Iterator[FieldProblem]:
     values = policy.valid_values
     for position in range(1, len(values)):
@@ -89,9 +101,7 @@ def _values(
         if value > available:
             yield invalid(at, str(value), f"option is larger than capacity value: {available}")
 
-    yield from distinct(
-        field, values, check, key=lambda each: str(each.value()), count_max=VALID_VALUES_MAX
-    )
+    yield from distinct(field, values, check, key=limits.key, count_max=VALID_VALUES_MAX)
     # The server does not look for the default in a list that is too long, and so misses it.
     if len(values) > VALID_VALUES_MAX or policy.default not in values:
         detail = "default value is not valid according to the requestPolicy"
@@ -149,11 +159,14 @@ def _steps(
 
 
 def _limited_range(
-    field: str, given: CapacityRequestPolicyRange, policy: tuple[Quantity, Quantity]
+    field: str,
+    given: CapacityRequestPolicyRange,
+    policy: tuple[Quantity, Quantity],
+    limits: RangeLimits,
 ) -> Iterator[FieldProblem]:
     """Check a range as 1.37 does: the server can compute with every step that it accepts."""
     default, available = policy
-    low, high, step = given.min, given.max, given.step
+    low, high = given.min, given.max
     if low is None:
         yield required(f"{field}.min", "required when validRange is defined")
         return
@@ -170,34 +183,48 @@ def _limited_range(
             yield invalid(f"{field}.max", str(high), detail)
         if default > high:
             yield invalid(f"{field}.default", str(default), f"default is more than max: {high}")
-    if step is None:
-        return
+    amounts = {"default": default, "min": low, "max": high, "step": given.step}
+    known = {name: value for name, value in amounts.items() if value is not None}
+    by_milli = limits.allow_fractions and any(each.nanos % 10**9 for each in known.values())
+    imprecise = [
+        invalid(f"{field}.{name}", str(value), "value cannot be represented as a milli value")
+        for name, value in known.items()
+        if by_milli and not _is_milli(value)
+    ]
+    yield from imprecise
+    if given.step is not None and not imprecise:
+        yield from _limited_steps(field, known, available, by_milli=by_milli)
+
+
+def _is_milli(value: Quantity) -> bool:
+    milli, rest = divmod(value.nanos, _NANOS_OF_MILLI)
+    return not rest and -_INT64_MAX <= milli <= _INT64_MAX
+
+
+def _limited_steps(
+    field: str, known: Mapping[str, Quantity], available: Quantity, *, by_milli: bool
+) -> Iterator[FieldProblem]:
+    low, step = known["min"], known["step"]
     if step.sign <= 0:
         detail = "must be greater than zero"
         yield invalid(f"{field}.step", str(step), detail, fix="leave the step out")
         return
-    yield from _limited_steps(field, given, policy)
-
-
-def _limited_steps(
-    field: str, given: CapacityRequestPolicyRange, policy: tuple[Quantity, Quantity]
-) -> Iterator[FieldProblem]:
-    default, available = policy
-    low, high, step = given.min, given.max, given.step
-    assert low is not None
-    assert step is not None
     if low + step > available:
         detail = f"one step {low + step} is larger than capacity value: {available}"
         yield invalid(f"{field}.step", str(step), detail)
-    values = {"default": default, "min": low, "max": high, "step": step}
     outside = [
         invalid(f"{field}.{name}", str(value), detail)
-        for name, value in values.items()
-        if value is not None and (detail := _outside_int64(value))
+        for name, value in known.items()
+        if not by_milli and (detail := _outside_int64(value))
     ]
     yield from outside
-    for value in (default, high) if not outside else ():
-        if value is not None and (value.value() - low.value()) % step.value():
+    for name in ("default", "max") if not outside else ():
+        value = known.get(name, low)
+        if by_milli:
+            rest = (value.nanos - low.nanos) % step.nanos
+        else:
+            rest = (value.value() - low.value()) % step.value()
+        if rest:
             detail = f"value is not a multiple of a given step ({step}) from ({low})"
             yield invalid(f"{field}.step", str(value), detail)
 

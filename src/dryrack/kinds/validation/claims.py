@@ -14,6 +14,7 @@ from dryrack.kinds.resource import (
     ResourceClaimSpec,
     ResourceClaimTemplate,
 )
+from dryrack.kinds.validation.derived_attributes import DerivedAttributes
 from dryrack.kinds.validation.meta import (
     SUBDOMAIN,
     metadata,
@@ -146,9 +147,10 @@ def _spec(field: str, spec: ResourceClaimSpec, expressions: Expressions) -> Iter
     claim = spec.devices
     at = f"{field}.devices"
     names = RequestNames(claim)
+    derived = DerivedAttributes(claim.constraints, expressions)
 
     def request(where: str, given: DeviceRequest) -> Iterator[FieldProblem]:
-        return _request(where, given, expressions)
+        return _request(where, given, expressions, derived)
 
     def constraint(where: str, given: DeviceConstraint) -> Iterator[FieldProblem]:
         return _constraint(where, given, names)
@@ -166,6 +168,7 @@ def _spec(field: str, spec: ResourceClaimSpec, expressions: Expressions) -> Iter
     )
     yield from items(f"{at}.constraints", claim.constraints, constraint, count_max=CONSTRAINTS_MAX)
     yield from items(f"{at}.config", claim.config, config, count_max=CONFIG_MAX)
+    yield from derived.cost_problems(at)
 
 
 def references(
@@ -176,25 +179,29 @@ def references(
 
 
 def _request(
-    field: str, request: DeviceRequest, expressions: Expressions
+    field: str, request: DeviceRequest, expressions: Expressions, derived: DerivedAttributes
 ) -> Iterator[FieldProblem]:
     yield from device_label(f"{field}.name", request.name)
     if request.exactly is not None and request.first_available:
         yield invalid(field, None, f"{_ONE_OF}, but multiple fields are set")
     elif request.exactly is not None:
-        yield from _request_fields(f"{field}.exactly", request.exactly, expressions)
+        at = f"{field}.exactly"
+        yield from _request_fields(at, request.exactly, expressions)
+        yield from derived.problems(at, request.exactly.derived_attributes, request.name)
     elif request.first_available:
-        yield from _alternatives(f"{field}.firstAvailable", request, expressions)
+        yield from _alternatives(f"{field}.firstAvailable", request, expressions, derived)
     else:
         yield required(field, _ONE_OF)
 
 
 def _alternatives(
-    field: str, request: DeviceRequest, expressions: Expressions
+    field: str, request: DeviceRequest, expressions: Expressions, derived: DerivedAttributes
 ) -> Iterator[FieldProblem]:
     def check(at: str, given: DeviceSubRequest) -> Iterator[FieldProblem]:
         yield from device_label(f"{at}.name", given.name)
         yield from _request_fields(at, given, expressions)
+        name = f"{request.name}/{given.name}"
+        yield from derived.problems(at, given.derived_attributes, name)
 
     return distinct(
         field,

@@ -17,7 +17,7 @@ from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.meta import kind_of
 from dryrack.kinds.paths import metadata_of, spec_of
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import FeatureSet
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.text.go_time import GoTimeError, parse_time
 from dryrack.kinds.validation import allocations, claims, classes, slices
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.meta import ObjectMeta
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation.parts import ExpressionChecker
 
 DeviceObject: TypeAlias = (
@@ -73,6 +72,9 @@ _CHECKS = {
 _ROWS = {kind.kind: kind for kind in registry.KINDS if kind.group == GROUP}
 
 
+_DEFAULT_FEATURES = FeatureSet()
+
+
 class DeviceRules(KindRules):
     """
     One kind of resource.k8s.io in a namespace.
@@ -86,14 +88,14 @@ class DeviceRules(KindRules):
         kind: str,
         checker: ExpressionChecker | None = None,
         namespace_labels: Mapping[str, str] | None = None,
-        release: Release = DEFAULT_RELEASE,
+        features: FeatureSet = _DEFAULT_FEATURES,
     ) -> None:
         row = _ROWS[kind]
         super().__init__(namespaced=row.namespaced, has_status=row.has_status)
-        self.follow(release, row.group, kind)
+        self.follow(features.release, row.group, kind)
         self._checks = _CHECKS[kind]
         expressions = Expressions(checker, checks_stored=self.behaviour.checks_stored_expressions)
-        self._judging = Judging(expressions, namespace_labels, self.behaviour)
+        self._judging = Judging(expressions, namespace_labels, self.behaviour, features)
 
     def default(self, obj: Raw) -> Raw:
         return with_defaults(obj)

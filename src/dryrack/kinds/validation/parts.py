@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from dryrack.kinds.core import NodeSelector, NodeSelectorRequirement
-from dryrack.kinds.releases import ValidationBehaviour
+from dryrack.kinds.releases import FeatureSet, ValidationBehaviour
 from dryrack.kinds.resource import (
     DeviceSelector,
     DeviceTaint,
@@ -69,6 +69,10 @@ class ExpressionChecker(Protocol):
         """Return the first problem; `stored` expressions can use what was removed since."""
         ...
 
+    def check_derived(self, expression: str) -> tuple[ExpressionProblem | None, int]:
+        """Return the first problem of a derived attribute, and the highest cost."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
@@ -86,11 +90,12 @@ class Expressions:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The context of validation: the compiler, the labels of the namespace, and the release."""
+    """The context of validation: the compiler, the labels of the namespace, and the server."""
 
     expressions: Expressions
     namespace_labels: Mapping[str, str] | None
     behaviour: ValidationBehaviour
+    features: FeatureSet
 
 
 def items(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from dryrack.kinds.releases import ValidationBehaviour
 from dryrack.kinds.resource import (
     Counter,
     CounterSet,
@@ -16,7 +15,11 @@ from dryrack.kinds.resource import (
     ResourceSliceSpec,
 )
 from dryrack.kinds.text.quoting import quoted
-from dryrack.kinds.validation.capacity import exclusive_capacity, shared_capacity
+from dryrack.kinds.validation.capacity import (
+    RangeLimits,
+    exclusive_capacity,
+    shared_capacity,
+)
 from dryrack.kinds.validation.meta import SUBDOMAIN, metadata, metadata_change, unchanged
 from dryrack.kinds.validation.names import (
     LABEL_BYTES_MAX,
@@ -75,12 +78,12 @@ _UNSET_OR_TRUE = "must be either unset or set to true"
 
 def created(obj: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata(obj.metadata, SUBDOMAIN, namespaced=False, behaviour=judging.behaviour)
-    yield from _spec(obj.spec, None, judging.behaviour)
+    yield from _spec(obj.spec, None, judging)
 
 
 def updated(obj: ResourceSlice, old: ResourceSlice, judging: Judging) -> Iterator[FieldProblem]:
     yield from metadata_change(obj.metadata, old.metadata, judging.behaviour)
-    yield from _spec(obj.spec, old.spec, judging.behaviour)
+    yield from _spec(obj.spec, old.spec, judging)
 
 
 def slice_warnings(driver: str) -> Iterator[str]:
@@ -93,7 +96,7 @@ def slice_warnings(driver: str) -> Iterator[str]:
 
 
 def _spec(
-    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, behaviour: ValidationBehaviour
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, judging: Judging
 ) -> Iterator[FieldProblem]:
     yield from driver_name("spec.driver", spec.driver)
     yield from _pool("spec.pool", spec.pool)
@@ -121,7 +124,7 @@ def _spec(
         yield invalid("spec", f"{{{', '.join(places)}}}", detail)
     if spec.shared_counters and spec.devices:
         yield devices_and_counters()
-    yield from _devices(spec, old, behaviour)
+    yield from _devices(spec, old, judging)
     yield from distinct(
         "spec.sharedCounters",
         spec.shared_counters,
@@ -211,19 +214,19 @@ def _unset_or_true(field: str, flag: bool | None) -> Iterator[FieldProblem]:
 
 
 def _devices(
-    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, behaviour: ValidationBehaviour
+    spec: ResourceSliceSpec, old: ResourceSliceSpec | None, judging: Judging
 ) -> Iterator[FieldProblem]:
     advanced = any(map(is_advanced, spec.devices))
     before = {device.name: device for device in reversed(old.devices)} if old else {}
 
     def check(at: str, device: Device) -> Iterator[FieldProblem]:
         placed_here = bool(spec.per_device_node_selection)
-        yield from _device(at, device, before.get(device.name), behaviour)
+        yield from _device(at, device, before.get(device.name), judging)
         yield from (_device_place if placed_here else _no_device_place)(at, device)
         yield from binding_conditions(
             at, device.binding_conditions, device.binding_failure_conditions
         )
-        if behaviour.has_node_allocatable_resources:
+        if judging.behaviour.has_node_allocatable_resources:
             yield from node_allocatable_resources(f"{at}.nodeAllocatableResources", device)
         else:
             yield from _node_allocatable(f"{at}.nodeAllocatableResourceMappings", device)
@@ -287,7 +290,7 @@ def _any_counter(field: str, counter: Counter) -> Iterator[FieldProblem]:
 
 
 def _device(
-    field: str, device: Device, before: Device | None, behaviour: ValidationBehaviour
+    field: str, device: Device, before: Device | None, judging: Judging
 ) -> Iterator[FieldProblem]:
     yield from device_label(f"{field}.name", device.name)
     count = len(device.attributes) + len(device.capacity)
@@ -308,8 +311,9 @@ def _device(
         key=qualified_name,
         key_bytes_shown=_NAME_BYTES_SHOWN,
     )
-    if before is None or behaviour.checks_stored_capacity or before.capacity != device.capacity:
-        yield from _capacity(f"{field}.capacity", device, behaviour)
+    checks_stored = judging.behaviour.checks_stored_capacity
+    if before is None or checks_stored or before.capacity != device.capacity:
+        yield from _capacity(f"{field}.capacity", device, judging)
     if before is None or before.taints != device.taints:
         yield from items(f"{field}.taints", device.taints, taint, count_max=TAINTS_MAX)
     yield from distinct(
@@ -321,8 +325,11 @@ def _device(
     )
 
 
-def _capacity(field: str, device: Device, behaviour: ValidationBehaviour) -> Iterator[FieldProblem]:
-    shared = partial(shared_capacity, limits_ranges=behaviour.limits_ranges)
+def _capacity(field: str, device: Device, judging: Judging) -> Iterator[FieldProblem]:
+    limits = RangeLimits(
+        judging.behaviour.limits_ranges, judging.features.is_on("DRAFractionalCapacityRange")
+    )
+    shared = partial(shared_capacity, limits=limits)
     yield from entries(
         field,
         device.capacity,

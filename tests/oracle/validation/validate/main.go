@@ -1,5 +1,5 @@
-// Command validation says what a Kubernetes API server with default feature gates would answer to
-// a create or an update, without being one.
+// Command validation says what a Kubernetes API server would answer to
+// a create or an update, without being one. Its argument sets feature gates.
 //
 // It reads one case per line on standard input and writes one answer per line. A case goes through
 // what the generic registry does between the request body and etcd: decode, default, name and
@@ -26,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -257,7 +258,14 @@ func run(in io.Reader, out io.Writer) error {
 }
 
 func main() {
-	// Differences between hand-written and declarative rules are logged; the former decide.
+	// Feature gates that are not at their default: A=true,B=false.
+	if len(os.Args) > 1 {
+		if err := utilfeature.DefaultMutableFeatureGate.Set(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	// Differences between handwritten and declared checks are logged.
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 	if err := run(os.Stdin, os.Stdout); err != nil {
