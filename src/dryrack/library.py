@@ -125,7 +125,7 @@ def _settings(node: str, release: str) -> Settings:
     from dryrack.placement import Settings
 
     try:
-        followed = Release.named(release)
+        followed = Release.parse(release)
     except ReleaseError as error:
         raise ContentError(f"release {error}") from None
     return Settings(

@@ -26,7 +26,7 @@ from dryrack.controllers.revisions import HASH_LABEL
 from dryrack.controllers.statefulsets import StatefulSetInputs, plan
 from dryrack.controllers.workloads import pod_from
 from dryrack.controllers.writes import Apply, EngineContext, Report
-from dryrack.kinds.releases import CONTROLLERS, Release
+from dryrack.kinds.releases import CONTROLLERS, FeatureSet, Release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ class StatefulSetWorld:
     def __init__(self, release: Release, replicas: int, **spec: Any) -> None:
         self.world = World()
         self._behaviour = CONTROLLERS[release]
+        self._has_budget = FeatureSet(release).is_on("MaxUnavailableStatefulSet")
         labels = {"app": "db"}
         template = {"metadata": {"labels": labels}, "spec": POD_SPEC}
         whole = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
@@ -65,7 +66,12 @@ class StatefulSetWorld:
         revisions = self.world.all(CONTROLLER_REVISIONS)
         pods = self.world.all(PODS)
         inputs = StatefulSetInputs(
-            self.stateful_set, pods, revisions, self.world.now, self._behaviour
+            self.stateful_set,
+            pods,
+            revisions,
+            self.world.now,
+            self._behaviour,
+            has_budget=self._has_budget,
         )
         self.world.carry_out(plan(inputs).writes)
         return before - {each["metadata"]["name"] for each in self.world.all(PODS)}

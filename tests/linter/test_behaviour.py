@@ -576,11 +576,17 @@ def test_devices_that_differ_in_what_nobody_reads_are_one_shape() -> None:
 
 
 def test_a_taint_rule_in_v1_is_for_a_later_release() -> None:
-    """The API server of the reference release has the kind in v1beta2, and refuses v1."""
+    """The API server of 1.36 has the kind in v1beta2, and refuses v1."""
     later = TAINT_RULE.replace("resource.k8s.io/v1beta2", "resource.k8s.io/v1")
     assert later != TAINT_RULE
-    (finding,) = findings(join(SLICE, later))
+    files = [("a.yaml", join(SLICE, later).encode())]
+    (finding,) = lint(files, release=Release.V1_36)
 
-    assert (finding.code, finding.severity) == ("DR005", Severity.INFO)
-    assert finding.what == "resource.k8s.io/v1 has DeviceTaintRule from Kubernetes 1.37 on"
-    assert finding.fix == "for Kubernetes 1.36 write apiVersion: resource.k8s.io/v1beta2"
+    assert (finding.code, finding.severity) == ("DR011", Severity.ERROR)
+    assert finding.what == (
+        "Kubernetes 1.36 has no DeviceTaintRule in resource.k8s.io/v1; Kubernetes 1.37 has it"
+    )
+    assert finding.fix == (
+        "write apiVersion: resource.k8s.io/v1beta2, or check for that release with --release 1.37"
+    )
+    assert lint(files, release=Release.V1_37) == ()

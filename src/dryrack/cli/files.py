@@ -39,7 +39,7 @@ def parse_release(text: str) -> Release:
     from dryrack.kinds.releases import Release, ReleaseError
 
     try:
-        return Release.named(text)
+        return Release.parse(text)
     except ReleaseError as error:
         raise UsageError(f"--release {error}") from None
 

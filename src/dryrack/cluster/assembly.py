@@ -152,6 +152,7 @@ class _Controllers:
             sandboxes=wiring.sandboxes,
             node_lease_seconds=self._options.node_lease_seconds,
             release=wiring.release,
+            feature_gates=wiring.feature_gates,
             supervisor=wiring.supervisor,
         )
 

@@ -158,6 +158,7 @@ class ControlPlane:
             metrics=self.metrics,
             sandboxes=self.sandboxes,
             release=options.release,
+            feature_gates=options.feature_gates,
         )
 
 

@@ -13,14 +13,22 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import DryrackError, InternalError
 from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Collection,
+        Coroutine,
+        Mapping,
+        Sequence,
+    )
 
     from dryrack.base.metrics import Registry
     from dryrack.base.ports import Chance
@@ -53,6 +61,8 @@ class Wiring:
     """Runs the containers of virtual nodes."""
     release: Release = DEFAULT_RELEASE
     """The release of Kubernetes that controllers and virtual nodes behave as."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that are not at the default of the release."""
     supervisor: Supervisor | None = None
     """Restarts components that fail; None: the first failure is raised."""
 

@@ -6,7 +6,7 @@ be left out by its name, so that another program can replace it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -138,6 +138,7 @@ async def run(
     sandboxes: Sandboxes | None = None,
     node_lease_seconds: int = 0,
     release: Release = DEFAULT_RELEASE,
+    feature_gates: Mapping[str, bool] | None = None,
     supervisor: Supervisor | None = None,
 ) -> None:
     """
@@ -146,8 +147,9 @@ async def run(
     `authority` has the certificates with which pods verify the API server, in PEM; they are
     published in each namespace. The caller runs `informers`; without them the controllers run their
     own. `drivers` prepare the devices of virtual nodes, whose leases last for `node_lease_seconds`
-    (0: as for a kubelet). The controllers and nodes behave as those of `release`. `supervisor`
-    restarts a controller that fails; without it the failure is raised.
+    (0: as for a kubelet). The controllers and nodes behave as those of `release` with these
+    `feature_gates`. `supervisor` restarts a controller that fails; without it the failure is
+    raised.
     """
     reading = informers or Informers(client, clock=clock, chance=chance)
     context = EngineContext(
@@ -161,6 +163,7 @@ async def run(
         sandboxes=sandboxes,
         node_lease_seconds=node_lease_seconds,
         release=release,
+        feature_gates=feature_gates or {},
     )
     parts = [(engine.component(part), part) for engine in engines for part in engine.parts]
     runs: list[Coroutine[object, object, None]]

@@ -105,7 +105,7 @@ class ClaimProtection(Reconciler[Name]):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "persistentvolumeclaim-protection-controller")
-        self._is_tracking = context.behaviour.volume_claims_are_tracked
+        self._is_tracking = context.features.is_on("PersistentVolumeClaimUnusedSinceTime")
         self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
         self._pods = self.watch(PODS, self._on_pod)
         self._users = self._pods.index("refers to volume claim", _claim_keys)

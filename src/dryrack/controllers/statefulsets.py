@@ -68,6 +68,8 @@ class StatefulSetInputs:
     now: float
     behaviour: ControllerBehaviour
     known_claim: Known = lambda name: None
+    has_budget: bool = False
+    """Whether `maxUnavailable` counts: the feature gate MaxUnavailableStatefulSet."""
 
     @property
     def wanted(self) -> range:
@@ -203,7 +205,7 @@ def _update(inputs: StatefulSetInputs, pods: dict[int, Raw], templates: Template
     """Return the deletions of pods with an old revision, from the last pod to the first."""
     if get(inputs.stateful_set, "spec.updateStrategy.type") == "OnDelete":
         return []
-    if inputs.behaviour.stateful_sets_have_budgets:
+    if inputs.has_budget:
         return _update_within_budget(inputs, pods, templates)
     for ordinal in reversed(range(inputs.partition, inputs.wanted.stop)):
         pod = pods.get(ordinal)
@@ -308,6 +310,7 @@ class StatefulSetController(OwnerReconciler):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "statefulset-controller", STATEFUL_SETS)
+        self._has_budget = context.features.is_on("MaxUnavailableStatefulSet")
         self._sets = self.owners.index("by namespace", namespaces)
         self._history = Candidates(self.watch(CONTROLLER_REVISIONS))
         self._claims = self.watch(VOLUME_CLAIMS, self._on_claim)
@@ -331,6 +334,7 @@ class StatefulSetController(OwnerReconciler):
                 self._clock.now(),
                 self._context.behaviour,
                 lambda claim: self._claims.get(namespace, claim),
+                self._has_budget,
             )
         )
 

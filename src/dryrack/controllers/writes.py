@@ -8,9 +8,9 @@ lacks the writes of the last one. The first refusal ends a plan; the rest is pla
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -24,7 +24,13 @@ from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
-from dryrack.kinds.releases import CONTROLLERS, DEFAULT_RELEASE, ControllerBehaviour, Release
+from dryrack.kinds.releases import (
+    CONTROLLERS,
+    DEFAULT_RELEASE,
+    ControllerBehaviour,
+    FeatureSet,
+    Release,
+)
 
 if TYPE_CHECKING:
     from dryrack.controllers.containers.sandboxes import Sandboxes
@@ -168,9 +174,16 @@ class EngineContext:
     release: Release = DEFAULT_RELEASE
     """The release whose controllers the engines reproduce."""
 
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """The feature gates that are not at the default of the release."""
+
     @property
     def behaviour(self) -> ControllerBehaviour:
         return CONTROLLERS[self.release]
+
+    @property
+    def features(self) -> FeatureSet:
+        return FeatureSet(self.release, self.feature_gates)
 
 
 Revisions = dict[tuple[Endpoint, Name], str]

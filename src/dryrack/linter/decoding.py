@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.releases import Release
 from dryrack.kinds.schemas import schema_of
 from dryrack.kinds.schemas.strict_decode import conform
 
@@ -22,10 +23,21 @@ if TYPE_CHECKING:
 _PLAIN_FLOAT_MAX = 1e21
 
 
-def built_in_schema(document: Document) -> Schema | None:
-    """Return the schema of the document's kind; None if Kubernetes has no such kind."""
+def built_in_schema(document: Document, release: Release) -> Schema | None:
+    """Return the schema of the document's kind; None if the release has no such kind."""
     group, _, version = document.api_version.rpartition("/")
-    return schema_of(group, version, document.kind)
+    return schema_of(group, version, document.kind, release)
+
+
+def releases_with_field(document: Document, path: Path) -> tuple[Release, ...]:
+    """Return the releases in which the document's kind has the field."""
+    name = str(path[-1])
+    schemas = {each: built_in_schema(document, each) for each in Release}
+    return tuple(
+        release
+        for release, schema in schemas.items()
+        if schema is not None and name in field_names(schema, path[:-1])
+    )
 
 
 def decode_document(document: Document, schema: Schema) -> Conformed:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 # What an API server refuses or drops before it validates an object. These findings have no reason
 # from the API, and one that drops a field can be the cause of a refusal.
-_READING = frozenset({"DR001", "DR002", "DR003", "DR004", "DR005", "DR008", "DR009", "DR121"})
+_READING = frozenset(
+    {"DR001", "DR002", "DR003", "DR004", "DR005", "DR008", "DR009", "DR010", "DR011", "DR121"}
+)
 
 
 def lint(

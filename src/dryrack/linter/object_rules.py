@@ -134,8 +134,8 @@ def object_problems(
     if rules is None:
         return None
     if decoded is None:
-        schema = built_in_schema(document)
-        # Without a schema it is an alpha version that the reference release does not have.
+        schema = built_in_schema(document, release)
+        # Without a schema it is a version that the release does not have.
         decoded = decode_document(document, schema) if schema else Conformed(document.raw)
     if decoded.mismatch:
         return (mismatch_problem(decoded),)

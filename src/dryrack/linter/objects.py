@@ -74,7 +74,7 @@ def read_world(
         own = filter(is_own_kind, reading.documents if not reading.problems else ())
         own_kind_faults += (each for it in own for each in check_own_kind(it, content))
     kept, repeats = latest(documents)
-    readings = {id(document): _read_object(document) for document in documents}
+    readings = {id(document): _read_object(document, release) for document in documents}
     objects = readings.values()
     return World(
         documents=tuple(documents),
@@ -109,10 +109,10 @@ class _Read:
     decoded: Conformed | None = None
 
 
-def _read_object(document: Document) -> _Read:
+def _read_object(document: Document, release: Release) -> _Read:
     """Decode a document as the server does, if Kubernetes has its kind."""
     model = model_of(document.api_version, document.kind)
-    schema = built_in_schema(document)
+    schema = built_in_schema(document, release)
     if schema is None:
         if isinstance(model, Unknown):
             return _Read(unknown_fields=tuple(_unknown_in_template(document)))

@@ -19,7 +19,7 @@ from dryrack.hardware.config_formats import remarked_config, remarked_dra_config
 from dryrack.kinds.core import Namespace, Node
 from dryrack.kinds.meta import KubernetesObject
 from dryrack.kinds.pool_generation import newest_generation
-from dryrack.kinds.releases import DEFAULT_RELEASE, FIELD_GATES, Release
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -30,6 +30,7 @@ from dryrack.kinds.resource import (
 from dryrack.kinds.validation.claims import REQUESTS_MAX
 from dryrack.kinds.validation.meta import DEFAULT_NAMESPACE
 from dryrack.linter.asks import Ask, asks_of
+from dryrack.linter.decoding import releases_with_field
 from dryrack.linter.expressions import visible_names
 from dryrack.linter.refusals import Refusal, refusals
 from dryrack.linter.selection import Selected, Selection, Supply
@@ -111,9 +112,9 @@ class UnknownField:
     home: str = ""
 
     @property
-    def gate(self) -> str:
-        """The feature gate of the field, if it is a field of a newer release."""
-        return FIELD_GATES.get(str(self.path[-1]), "")
+    def releases(self) -> tuple[Release, ...]:
+        """The releases that have the field."""
+        return releases_with_field(self.document, self.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ async def _run(loaded: LoadedScenario, clock: Timekeeper, how: EmbeddedRun) -> O
     ]
     crash = any(each.startswith("engine ") for each in words)
     written = loaded.scenario.release
-    release = how.release or (Release.named(written) if written else DEFAULT_RELEASE)
+    release = how.release or (Release.parse(written) if written else DEFAULT_RELEASE)
     versions, gates = _needs_of(loaded, release)
     how = replace(
         how,

@@ -57,7 +57,7 @@ def _all(scenario: Scenario) -> Iterator[tuple[Path, str, str]]:
     yield from _limit(scenario)
     if scenario.release:
         try:
-            Release.named(scenario.release)
+            Release.parse(scenario.release)
         except ReleaseError as error:
             what, _, fix = str(error).partition("; ")
             yield ("release",), what, fix

@@ -94,7 +94,7 @@ class AsyncCluster:
         self._setup = setup or Setup()
         self._folders = folders
         self._directory = kubeconfig_in
-        release = Release.named(self._setup.release)
+        release = Release.parse(self._setup.release)
         self._options = options or ControlPlaneOptions(
             clock=VirtualClock() if kubeconfig_in is None else SystemClock(),
             chance=SeededChance(self._setup.seed),

@@ -15,6 +15,7 @@ from dryrack.kinds.releases.behaviours import (
 )
 from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
 from dryrack.kinds.releases.declared_types import DECLARED_TYPES, UNDECLARED_GROUPS
+from dryrack.kinds.releases.fields import GATED_FIELDS, GatedField, find_gated
 from dryrack.kinds.releases.gates import (
     FIELD_GATES,
     FeatureSet,
@@ -41,6 +42,7 @@ __all__ = [
     "DECLARED_TYPES",
     "DEFAULT_RELEASE",
     "FIELD_GATES",
+    "GATED_FIELDS",
     "NEWEST",
     "OLDEST",
     "RELEASES",
@@ -52,9 +54,11 @@ __all__ = [
     "FeatureSet",
     "Gate",
     "GateError",
+    "GatedField",
     "Release",
     "ReleaseError",
     "ValidationBehaviour",
+    "find_gated",
     "gates_of",
     "gates_with_needs",
     "parse_gates",

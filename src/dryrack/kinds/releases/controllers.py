@@ -2,7 +2,7 @@
 Differences between the controllers of releases, as one value per release.
 
 Each value is that of the release before with what changed, so a new release is one `replace` and
-one entry in `CONTROLLERS`. A feature gate that these controllers depend on has its default.
+one entry in `CONTROLLERS`. What a feature gate switches is not here.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,10 @@ from dryrack.kinds.releases.release import Release
 class ControllerBehaviour:
     """The behaviour of kube-controller-manager in a release."""
 
-    # A StatefulSet replaces `rollingUpdate.maxUnavailable` pods at once (gate
-    # MaxUnavailableStatefulSet), and not one.
-    stateful_sets_have_budgets: bool
     # The status of a StatefulSet keeps the conditions that other clients set.
     stateful_sets_keep_conditions: bool
     # `currentRevision` becomes `updateRevision` with the strategy `OnDelete`, too.
     on_delete_completes: bool
-    # A bound PersistentVolumeClaim has the condition `Unused` (gate
-    # PersistentVolumeClaimUnusedSinceTime).
-    volume_claims_are_tracked: bool
     # `resourceClaimStatuses` keeps entries that exist, and is sorted by name.
     claim_statuses_are_merged: bool
     # A pod with `schedulingGroup` gets no claims if the cluster has no PodGroups.
@@ -33,19 +27,15 @@ class ControllerBehaviour:
 
 
 _CONTROLLERS_1_36 = ControllerBehaviour(
-    stateful_sets_have_budgets=False,
     stateful_sets_keep_conditions=False,
     on_delete_completes=False,
-    volume_claims_are_tracked=False,
     claim_statuses_are_merged=False,
     groups_are_required=False,
 )
 _CONTROLLERS_1_37 = replace(
     _CONTROLLERS_1_36,
-    stateful_sets_have_budgets=True,
     stateful_sets_keep_conditions=True,
     on_delete_completes=True,
-    volume_claims_are_tracked=True,
     claim_statuses_are_merged=True,
     groups_are_required=True,
 )

@@ -1,9 +1,10 @@
 """
 Feature gates of Kubernetes: stage, default, lock and dependencies, by release.
 
-The table has the gates of dynamic resource allocation and of the scheduler. The defaults are those
-of a cluster without compatibility flags: its minimum compatibility version is one release older
-than its binaries, so a gate that a release switches on only for its own version is off.
+The table has the gates of dynamic resource allocation, of the scheduler, and of controllers. The
+defaults are those of a cluster without compatibility flags: its minimum compatibility version is
+one release older than its binaries, so a gate that a release switches on only for its own version
+is off.
 
 Errors have the words of kube-scheduler, which refuses to start with such gates.
 """
@@ -53,6 +54,8 @@ WorkloadWithJob                              alpha off  alpha off  GenericWorklo
 CompositePodGroup                            -          alpha off  GenericWorkload, \
 TopologyAwareWorkloadScheduling
 PodGroupPreemptionPolicy                     -          alpha off  GenericWorkload
+MaxUnavailableStatefulSet                    beta off   beta on
+PersistentVolumeClaimUnusedSinceTime         alpha off  beta on
 OpportunisticBatching                        beta on    beta on
 SchedulerAsyncPreemption                     beta on    beta on
 SchedulerPopFromBackoffQ                     beta on    beta on

@@ -19,7 +19,7 @@ class Release(Enum):
         return self.minor < other.minor
 
     @classmethod
-    def named(cls, text: str) -> "Release":
+    def parse(cls, text: str) -> "Release":
         """Return the release with a name such as "1.37"; raise `ReleaseError` for another text."""
         for each in cls:
             if each.value == text:

@@ -50,13 +50,6 @@ def drop_disabled(document: Raw, old: Raw | None = None) -> Dropped:
     return Dropped({**document, "spec": {**document["spec"], "devices": devices}}, tuple(fields))
 
 
-def gate_of(field: str) -> str:
-    """Return the feature gate of a field that `drop_disabled` names."""
-    if field.endswith(f".{_MAPPINGS}"):
-        return "DRANodeAllocatableResources"
-    return "DRAListTypeAttributes"
-
-
 def _has_lists(device: Raw) -> bool:
     return any(_lists_of(each) for each in get(device, "attributes", {}).values())
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from dryrack.hardware import names
 from dryrack.kinds.convert import to_v1
 from dryrack.kinds.migrations import misplaced_in
-from dryrack.kinds.releases import gates_of
+from dryrack.kinds.releases import find_gated
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kinds.validation import FieldProblem, Reason
-from dryrack.kinds.validation.gates import drop_disabled, gate_of
 from dryrack.kinds.validation.slices import slice_warnings
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
@@ -275,20 +274,16 @@ def field_dropped(world: World) -> Iterator[Problem]:
     The API server does not reject a field of a disabled feature: it stores the object without the
     field and reports nothing. The rule assumes the default feature gates of the release.
     """
-    for unknown in world.unknown_fields:
-        if unknown.gate in gates_of(world.release):
-            entry = world.entry_of(unknown.document)
-            yield Problem(entry, unknown.path, *_dropped(unknown.gate))
-    for written in world.written_slices:
-        for field in drop_disabled(to_v1(written.document.raw)).fields:
-            yield Problem(written, parse_path(field), *_dropped(gate_of(field)))
-
-
-def _dropped(gate: str) -> tuple[str, str]:
-    return (
-        f"the API server drops the field: its feature gate {gate} is off by default",
-        f"leave the field out, or enable {gate}",
-    )
+    for document in world.documents:
+        for path, field in find_gated(to_v1(document.raw)):
+            if field.is_in(world.release) and not field.is_on(world.release):
+                yield Problem(
+                    world.entry_of(document),
+                    path,
+                    "the API server drops the field: its feature gate "
+                    f"{field.gate} is off by default",
+                    f"leave the field out, or enable {field.gate}",
+                )
 
 
 @RULES.rule(

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware.names import suggestion
 from dryrack.kinds.catalog import CURRENT, Unknown, model_of
-from dryrack.kinds.convert import GROUP, V1, V1ALPHA3, V1BETA1, V1BETA2
+from dryrack.kinds.convert import GROUP, V1ALPHA3, V1BETA1, V1BETA2
 from dryrack.kinds.documents import Document
 from dryrack.kinds.expansion.compute_domains import faults, is_compute_domain
 from dryrack.kinds.migrations import KINDS_GONE, moved
 from dryrack.kinds.other_kinds import Mistaken, Standing, standing
-from dryrack.kinds.releases import gates_of
+from dryrack.kinds.registry import KINDS, builtin_kinds
+from dryrack.kinds.releases import GATED_FIELDS, Release
 from dryrack.kinds.text.source_positions import Tree, parse_path, spot
 from dryrack.linter.finding import Problem, Severity
 from dryrack.linter.registry import Registry
@@ -81,7 +82,7 @@ def wrong_type(world: World) -> Iterator[Problem]:
 def field_unknown(world: World) -> Iterator[Problem]:
     """kubectl rejects an unknown field; other clients drop it. Names are case-sensitive."""
     for field in world.unknown_fields:
-        if field.gate in gates_of(world.release):
+        if field.releases:
             continue
         yield Problem(
             Entry(field.document, None),
@@ -143,19 +144,14 @@ def api_version_old(world: World) -> Iterator[Problem]:
     The object is checked as what it is in v1. A cluster serves the beta versions only if
     `--runtime-config` enables them. The fix is the whole conversion of this object.
 
-    A DeviceTaintRule is in v1 from Kubernetes 1.37 on. Kubernetes 1.36 has it in v1beta2, which
-    `--runtime-config` and the feature gate DRADeviceTaintRules enable.
+    Kubernetes 1.36 has DeviceTaintRule in v1beta2, which `--runtime-config` and the feature gate
+    DRADeviceTaintRules enable. Kubernetes 1.37 serves it in v1.
     """
+    current_versions = {
+        each.kind: each.api_version for each in KINDS if each.since <= world.release <= each.until
+    }
     for document in world.documents:
-        current = CURRENT.get(document.kind)
-        if document.kind == "DeviceTaintRule" and document.api_version == V1:
-            yield Problem(
-                Entry(document, None),
-                ("apiVersion",),
-                f"{V1} has DeviceTaintRule from Kubernetes 1.37 on",
-                f"for Kubernetes 1.36 write apiVersion: {V1BETA2}",
-            )
-            continue
+        current = current_versions.get(document.kind) if document.kind in CURRENT else None
         is_old = document.api_version in (V1BETA1, V1BETA2, V1ALPHA3)
         is_there = not isinstance(model_of(document.api_version, document.kind), Unknown)
         if current and is_old and is_there and document.api_version != current:
@@ -256,3 +252,66 @@ def compute_domain_wrong(world: World) -> Iterator[Problem]:
     for document in filter(is_compute_domain, world.documents):
         for fault in faults(document.raw):
             yield Problem(Entry(document, None), fault.path, fault.what, fault.fix)
+
+
+@RULES.rule(
+    "DR010",
+    "field-of-other-release",
+    Severity.ERROR,
+    summary="Only other Kubernetes releases have the field.",
+)
+def field_of_other_release(world: World) -> Iterator[Problem]:
+    """
+    The API server of the release drops the field, and kubectl rejects it. The option `--release`
+    names the release of your cluster.
+    """
+    for field in world.unknown_fields:
+        if field.releases:
+            name = str(field.path[-1])
+            gated = next((each for each in GATED_FIELDS if each.path.endswith(f".{name}")), None)
+            gate = f" with the feature gate {gated.gate}" if gated else ""
+            fix = f"use {gated.replacement}" if gated and gated.replacement else "remove it"
+            yield Problem(
+                Entry(field.document, None),
+                field.path,
+                f"Kubernetes {world.release.value} has no field {name!r} here; "
+                f"Kubernetes {_join_names(field.releases)} has it{gate}",
+                f"{fix}, or check for that release with --release {field.releases[-1].value}",
+            )
+
+
+@RULES.rule(
+    "DR011",
+    "version-of-other-release",
+    Severity.ERROR,
+    summary="Only other Kubernetes releases have the kind in this version.",
+)
+def version_of_other_release(world: World) -> Iterator[Problem]:
+    """
+    The API server of the release has no resource for the object. The option `--release` names the
+    release of your cluster.
+    """
+    served = {
+        release: {(each.api_version, each.kind): each for each in builtin_kinds(release)}
+        for release in Release
+    }
+    for document in world.documents:
+        key = (document.api_version, document.kind)
+        releases = [release for release, kinds in served.items() if key in kinds]
+        if not releases or world.release in releases:
+            continue
+        own = [each for each in served[world.release].values() if each.kind == document.kind]
+        fix = f"write apiVersion: {own[0].api_version}" if own else "remove it"
+        if own and document.api_version.startswith("scheduling.k8s.io/"):
+            fix = f"run: dryrack convert --gangs native --release {world.release.value}"
+        yield Problem(
+            Entry(document, None),
+            ("apiVersion",),
+            f"Kubernetes {world.release.value} has no {document.kind} in {document.api_version}; "
+            f"Kubernetes {_join_names(releases)} has it",
+            f"{fix}, or check for that release with --release {releases[-1].value}",
+        )
+
+
+def _join_names(releases: Sequence[Release]) -> str:
+    return " and ".join(each.value for each in releases)
