@@ -70,7 +70,7 @@ def test_a_name_that_no_lease_can_have_needs_a_lease_of_another() -> None:
     decided = decide(ScheduleOptions(name=("My_One",), lease_name="mine"))
 
     assert decided.lease.name == "mine"
-    assert decided.settings.plans_lease == Name("kube-system", "mine-gangs")
+    assert decided.settings().plans_lease == Name("kube-system", "mine-gangs")
 
 
 def test_the_rights_are_printed_under_the_names_that_were_given() -> None:
@@ -133,9 +133,9 @@ def test_profiles_of_a_configuration_are_schedulers(config: Callable[[str], str]
     file = config(f"profiles:\n- schedulerName: gangs\n- schedulerName: plain\n  {NO_FILTERS}\n")
     decided = decide(ScheduleOptions(config=file))
 
-    assert list(decided.settings.profiles) == ["gangs", "plain"]
-    assert decided.settings.profiles["gangs"].filters != ()
-    assert decided.settings.profiles["plain"].filters == ()
+    assert list(decided.settings().profiles) == ["gangs", "plain"]
+    assert decided.settings().profiles["gangs"].filters != ()
+    assert decided.settings().profiles["plain"].filters == ()
     assert decided.lease == Name("kube-system", "gangs-scheduler")
 
 
@@ -145,8 +145,8 @@ def test_a_profile_without_a_name_is_for_the_names_that_were_given(
     """It is not taken for the cluster's own scheduler, whose name is the default of the format."""
     file = config(f"profiles:\n- {NO_FILTERS}\n")
 
-    assert list(decide(ScheduleOptions(config=file)).settings.profiles) == ["dryrack"]
-    assert list(decide(ScheduleOptions(config=file, name=("a", "b"))).settings.profiles) == [
+    assert list(decide(ScheduleOptions(config=file)).settings().profiles) == ["dryrack"]
+    assert list(decide(ScheduleOptions(config=file, name=("a", "b"))).settings().profiles) == [
         "a",
         "b",
     ]

@@ -20,7 +20,7 @@ from dryrack.client.errors import TransportError
 from dryrack.cluster import SeededChance
 from dryrack.scenario.checkers import check
 from dryrack.scenario.invariants.violations import Invariant
-from dryrack.scheduler import Scheduler
+from dryrack.scheduler import Scheduler, SchedulerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -108,7 +108,8 @@ class GangStage(Stage):
     def start(self, transport: Transport | None = None) -> asyncio.Task[object]:
         """Start another scheduler."""
         client = Client(transport or self.transport, agent="scheduler")
-        scheduler = Scheduler(client, clock=self.clock, chance=SeededChance())
+        settings = SchedulerSettings.of(release=self._options.release)
+        scheduler = Scheduler(client, clock=self.clock, chance=SeededChance(), settings=settings)
         self._schedulers.append(self.run_beside(scheduler.run()))
         return self._schedulers[-1]
 

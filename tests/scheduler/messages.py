@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, SCHEDULING, Release
+
 _POST_FILTER = re.compile(
-    r"\.? (no new claims to deallocate|still not schedulable), preemption: .*$"
+    r"\.? ((no new claims to deallocate|still not schedulable), )?preemption: .*$"
 )
 
 
@@ -14,16 +16,23 @@ def refusal_in(told: str) -> str:
     return _POST_FILTER.sub("", told).rstrip(".")
 
 
-def no_victims_text(*, victims: int = 0, helpful: int = 0, claims: bool = False) -> str:
+def no_victims_text(
+    *,
+    victims: int = 0,
+    helpful: int = 0,
+    claims: bool = False,
+    release: Release = DEFAULT_RELEASE,
+) -> str:
     """
     Return the text about preemption if no pod of lower priority runs.
 
     Of so many nodes that there are no `victims`, and of so many that none would be `helpful`.
     """
-    first = "still not schedulable" if claims else "no new claims to deallocate"
+    first = SCHEDULING[release].no_deallocation_texts[claims]
     parts = [
         f"{victims} No preemption victims found for incoming pod" if victims else "",
         f"{helpful} Preemption is not helpful for scheduling" if helpful else "",
     ]
     counts = ", ".join(filter(None, sorted(parts)))
-    return f"{first}, preemption: 0/{victims + helpful} nodes are available: {counts}."
+    text = f"preemption: 0/{victims + helpful} nodes are available: {counts}."
+    return f"{first}, {text}" if first else text

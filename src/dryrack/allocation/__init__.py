@@ -14,7 +14,7 @@ from dryrack.allocation.search.allocator import (
 )
 from dryrack.allocation.search.device_books import WHOLE, DeviceBook, Suitable, Way
 from dryrack.allocation.search.incremental import NO_NODES, AffectedNodes, LiveAllocator
-from dryrack.allocation.search.problem import Site
+from dryrack.allocation.search.problem import OPTIONAL_OPERATIONS, Site
 from dryrack.allocation.supply.node_pools import NodePool
 from dryrack.allocation.supply.taints import apply_taint_rules, blocking_taints, evicts_from
 from dryrack.kinds.releases import Release
@@ -22,6 +22,7 @@ from dryrack.kinds.releases import Release
 __all__ = [
     "FEATURE_GATES",
     "NO_NODES",
+    "OPTIONAL_OPERATIONS",
     "WHOLE",
     "AffectedNodes",
     "Allocated",

@@ -105,7 +105,7 @@ class Settings:
         from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
         configuration = read_config(scheduler_config)
-        return replace(settings, profiles=settings_of_plane(configuration).profiles)
+        return replace(settings, profiles=settings_of_plane(configuration, followed).profiles)
 
     def placement_settings(self) -> PlacementSettings:
         return PlacementSettings(

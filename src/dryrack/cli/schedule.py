@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from dryrack.cli.files import UsageError
 from dryrack.cli.service import address_of, log_format_of, serve
 from dryrack.cli.views.sources import connection_to
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from dryrack.cli.options import ScheduleOptions
     from dryrack.client.election import Terms
     from dryrack.client.informer import Name
+    from dryrack.kinds.releases import Release
     from dryrack.scheduler import SchedulerSettings
 
 AGENT = "dryrack-scheduler"
@@ -26,14 +29,25 @@ NAME = "dryrack"
 NAMESPACE = "kube-system"
 
 
+class MakeSettings(Protocol):
+    """Makes the settings for the release of a cluster."""
+
+    def __call__(self, *, release: Release) -> SchedulerSettings: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """The settings from the options and the configuration file."""
+    """The options and the configuration file; the settings depend on the cluster, too."""
 
-    settings: SchedulerSettings
+    make_settings: MakeSettings
+    plans_lease: Name
     lease: Name
     leader_elect: bool = True
     terms: Terms | None = None
+
+    def settings(self, release: Release = DEFAULT_RELEASE) -> SchedulerSettings:
+        """Return the settings that decide as kube-scheduler does in a release."""
+        return replace(self.make_settings(release=release), plans_lease=self.plans_lease)
 
 
 def run(options: ScheduleOptions) -> bool:
@@ -47,9 +61,10 @@ def run(options: ScheduleOptions) -> bool:
     if options.print_rbac:
         from dryrack.cluster.scheduling import account_of
 
-        sys.stdout.write(scheduler(account_of(decided.settings), decided.lease))
+        sys.stdout.write(scheduler(account_of(decided.settings()), decided.lease))
         return True
     from dryrack.client.client import Client
+    from dryrack.client.discovery import release_of
     from dryrack.client.https import connected
     from dryrack.cluster import (
         Attached,
@@ -73,10 +88,10 @@ def run(options: ScheduleOptions) -> bool:
 
     async def schedule() -> None:
         async with connected(connection) as transport:
-            await check_needs(Client(transport, agent=AGENT), NEEDS, COMMAND)
-            attached = Attached(
-                transport, lambda context: engine(context, decided.settings), attachment
-            )
+            client = Client(transport, agent=AGENT)
+            await check_needs(client, NEEDS, COMMAND)
+            settings = decided.settings(await release_of(client))
+            attached = Attached(transport, lambda context: engine(context, settings), attachment)
             await attached.run(stopping_by_signal())
 
     return serve(log_format, schedule)
@@ -96,15 +111,16 @@ def decide(options: ScheduleOptions) -> Decided:
     if "" in names:
         fix = "use the schedulerName of the Pods, for example dryrack"
         raise UsageError(f"--name '': the name is empty; {fix}")
-    settings = SchedulerSettings.of(names)
+    make_settings: MakeSettings = partial(SchedulerSettings.of, names)
     election = LeaderElectionSettings()
     if options.config:
         from dryrack.cli.scheduler_config import read_config, settings_of
 
         configuration = read_config(options.config)
         option = f"--name {names[0]}" if options.name else ""
-        settings = settings_of(configuration, names, option)
+        make_settings = partial(settings_of, configuration, names, option=option)
         election = configuration.leader_election
+    settings = make_settings(release=DEFAULT_RELEASE)
     namespace = options.namespace or election.resource_namespace or NAMESPACE
     lease_name = options.lease_name or election.resource_name
     lease = Name(namespace, lease_name or account_of(settings))
@@ -120,7 +136,8 @@ def decide(options: ScheduleOptions) -> Decided:
         leader_elect = election.leader_elect is not False
     defaults = Terms()
     return Decided(
-        settings=replace(settings, plans_lease=lease._replace(name=f"{lease.name}-gangs")),
+        make_settings=make_settings,
+        plans_lease=lease._replace(name=f"{lease.name}-gangs"),
         lease=lease,
         leader_elect=leader_elect,
         terms=Terms(

@@ -9,6 +9,7 @@ from dryrack.base.errors import ContentError
 from dryrack.cli.files import UsageError, read_source
 from dryrack.cli.output import say, shown
 from dryrack.cluster import installed_plugins
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.placement import profile_of, read_configuration
 from dryrack.scheduler import NAMES, SchedulerSettings
 
@@ -30,7 +31,7 @@ def read_config(file: str) -> Configuration:
 
 
 def settings_of(
-    configuration: Configuration, names: Sequence[str], option: str = ""
+    configuration: Configuration, names: Sequence[str], *, release: Release, option: str = ""
 ) -> SchedulerSettings:
     """
     Return the settings of the file.
@@ -41,17 +42,25 @@ def settings_of(
     plugins = installed_plugins()
     profiles = configuration.profiles
     if not profiles[0].scheduler_name:
-        by_name = {name: profile_of(profiles[0], name, plugins) for name in names}
+        by_name = {name: profile_of(profiles[0], name, plugins, release) for name in names}
     elif option:
         named = ", ".join(each.scheduler_name for each in profiles)
         problem = f"the profiles of the configuration have names already ({named})"
         raise UsageError(f"{option}: {problem}; leave out the option")
     else:
-        by_name = {it.scheduler_name: profile_of(it, it.scheduler_name, plugins) for it in profiles}
-    return SchedulerSettings(profiles=by_name, backoff_seconds=configuration.backoff_seconds)
+        by_name = {
+            each.scheduler_name: profile_of(each, each.scheduler_name, plugins, release)
+            for each in profiles
+        }
+    return SchedulerSettings(
+        profiles=by_name, release=release, backoff_seconds=configuration.backoff_seconds
+    )
 
 
-def settings_of_plane(configuration: Configuration) -> SchedulerSettings:
+def settings_of_plane(
+    configuration: Configuration, release: Release = DEFAULT_RELEASE
+) -> SchedulerSettings:
     """Return the settings for an embedded control plane: unnamed schedulers get the defaults."""
-    settings = settings_of(configuration, NAMES)
-    return replace(settings, profiles={**SchedulerSettings().profiles, **settings.profiles})
+    settings = settings_of(configuration, NAMES, release=release)
+    defaults = SchedulerSettings.of(release=release).profiles
+    return replace(settings, profiles={**defaults, **settings.profiles})

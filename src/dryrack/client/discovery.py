@@ -8,6 +8,7 @@ from dryrack.client.endpoints import TAINT_RULES, TAINT_RULES_V1, Endpoint
 from dryrack.client.errors import NotFoundError, TransportError
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import Release, nearest_release
 
 # Kinds that newer releases serve only in another version: DeviceTaintRules of Kubernetes 1.37.
 _NEWER_VERSIONS = {TAINT_RULES: TAINT_RULES_V1}
@@ -55,6 +56,13 @@ async def newest_version(client: Client, endpoint: Endpoint) -> Endpoint:
     """Return the endpoint of a kind in its newest version that the cluster serves."""
     newer = _NEWER_VERSIONS.get(endpoint)
     return newer if newer is not None and await is_served(client, newer) else endpoint
+
+
+async def release_of(client: Client) -> Release:
+    """Return the release that behaves most like the cluster's API server."""
+    version = await client.get_path("/version")
+    emulated = version.get("emulationMinor")
+    return nearest_release(f"1.{emulated}" if emulated else str(version.get("gitVersion", "")))
 
 
 def _find_watchable(answer: Raw) -> frozenset[str]:

@@ -65,8 +65,9 @@ class EngineOptions:
     machines: Iterable[InstanceType] = ()
     """The instance types of nodes that exist or may come; some need engines of their own."""
     allocator: MakeAllocator | None = None
-    """Allocates devices; None: the allocator of the reference release."""
+    """Allocates devices; None: the allocator of the scheduler's release."""
     scheduling: SchedulerSettings | None = None
+    """None: the defaults of kube-scheduler in the cluster's release."""
     drivers: Drivers | None = None
     """Prepare devices on virtual nodes."""
     plugins: Sequence[NodePlugin] = ()
@@ -175,9 +176,11 @@ class _Scheduling:
     options: EngineOptions
 
     async def run(self, _: Collection[str], wiring: Wiring) -> None:
-        from dryrack.scheduler import Scheduler
+        from dryrack.scheduler import Scheduler, SchedulerSettings
 
         make_allocator = self.options.allocator
+        settings = self.options.scheduling or SchedulerSettings.of(release=wiring.release)
+        settings = replace(settings, release=wiring.release)
 
         async def start() -> None:
             scheduler = Scheduler(
@@ -186,7 +189,7 @@ class _Scheduling:
                 chance=wiring.chance,
                 informers=wiring.informers,
                 allocator=None if make_allocator is None else make_allocator(chance=wiring.chance),
-                settings=self.options.scheduling,
+                settings=settings,
                 metrics=wiring.metrics,
             )
             await scheduler.run()

@@ -60,7 +60,7 @@ class Wiring:
     sandboxes: Sandboxes | None = None
     """Runs the containers of virtual nodes."""
     release: Release = DEFAULT_RELEASE
-    """The release of Kubernetes that controllers and virtual nodes behave as."""
+    """The release of Kubernetes that the engines and virtual nodes behave as."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates that are not at the default of the release."""
     supervisor: Supervisor | None = None

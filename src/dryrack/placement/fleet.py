@@ -13,6 +13,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from dryrack.kinds.core import Node
+from dryrack.kinds.releases import DEFAULT_RELEASE, SCHEDULING, Release
 from dryrack.placement.index.owner_selectors import OwnerSelectors
 from dryrack.placement.index.pod_index import PodIndex
 from dryrack.placement.index.volumes import Volumes
@@ -44,7 +45,9 @@ def _no_pools(_node: Node) -> Sequence[NodePool]:
 class Fleet:
     """The nodes by name, with the pods on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, release: Release = DEFAULT_RELEASE) -> None:
+        # The behaviour of the scheduler of this cluster.
+        self.behaviour = SCHEDULING[release]
         self._states: dict[str, NodeState] = {}
         # Changes whenever a node is added, removed, or gets other labels.
         self.nodes_version = 0

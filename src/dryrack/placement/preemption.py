@@ -71,6 +71,10 @@ def _no_group(_: Hashable) -> None:
     return None
 
 
+def _is_ungrouped(_: Hashable) -> bool:
+    return False
+
+
 def _start_of(pod: Occupant) -> str:
     return pod.started
 
@@ -199,6 +203,8 @@ class Preemptor:
     yields: Callable[[Occupant], bool] = _never_yields
     # Returns when the kubelet started a pod, if it did; an occupant does not learn of that.
     started: Callable[[Occupant], str | None] = _start_of
+    # Whether a pod is in a native group, by its key.
+    is_grouped: Callable[[Hashable], bool] = _is_ungrouped
 
     def units(self, fleet: Fleet, states: Iterable[NodeState]) -> list[_Unit]:
         """Return the pods on these nodes that may be preempted, the most important first."""
@@ -223,9 +229,16 @@ class Preemptor:
             if core is not None:
                 units.append(_Unit(together))
             units += (_Unit((each,), core) for each in single)
-        firsts = ((unit.victims[0], unit) for unit in units)
-        ranked = [((self.yields(it.occupant), it.rank), unit) for it, unit in firsts]
-        return [unit for _, unit in sorted(ranked, key=lambda each: each[0])]
+        by_group = fleet.behaviour.ranks_victims_by_group
+
+        def rank(unit: _Unit) -> tuple[bool, int, tuple[bool, int], str, tuple[str, str]]:
+            first = unit.victims[0]
+            is_alone = by_group and not self.is_grouped(first.key)
+            size = -len(unit.victims) if by_group and not is_alone else 0
+            priority, started, name = first.rank
+            return self.yields(first.occupant), priority, (is_alone, size), started, name
+
+        return sorted(units, key=rank)
 
     def _victims(self, fleet: Fleet, keys: Iterable[Hashable]) -> tuple[Victim, ...]:
         """Return the pods that may be preempted, the most important first."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.errors import ContentError
 from dryrack.client.client import Client
+from dryrack.client.discovery import release_of
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, SLICES
 from dryrack.client.errors import NotFoundError
 from dryrack.client.https import connected
@@ -33,6 +34,7 @@ from dryrack.cluster import (
 )
 from dryrack.cluster.faults import FaultInjector
 from dryrack.kinds.paths import get, spec_of
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.scenario.embedded_faults import InjectedFaults
 from dryrack.scenario.embedded_world import drivers_of
 from dryrack.scenario.fleet import Hardware, fleet_objects
@@ -164,11 +166,12 @@ async def _run_engines(
     specs += [get(each, "template.spec", {}) for each in specs]
     names = {each.get("schedulerName") or DEFAULT_NAME for each in specs}
     schedulers = tuple(sorted(names - {DEFAULT_NAME}))
+    release = await release_of(client) if schedulers else DEFAULT_RELEASE
     engines = assemble_engines(
         EngineOptions(
             only=(*how.engines, *(["scheduler"] if schedulers else ())),
             catalogue=hardware.catalogue,
-            scheduling=SchedulerSettings.of(schedulers),
+            scheduling=SchedulerSettings.of(schedulers, release),
             drivers=drivers,
             plugins=node_plugins(drivers),
         )

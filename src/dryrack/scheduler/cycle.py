@@ -97,7 +97,7 @@ class Scheduler:
         """
         Build it, with its own informers unless the caller shares and runs some.
 
-        `allocator` replaces the one of the reference release.
+        `allocator` replaces the one of the settings' release.
         """
         settings = settings or SchedulerSettings()
         self._client = client
@@ -119,9 +119,9 @@ class Scheduler:
         self._own_informers = None if informers else Informers(client, clock=clock, chance=chance)
         informers = informers or self._own_informers
         assert informers is not None, "a scheduler without shared informers has its own"
-        self._cache = SchedulerCache(
-            informers, allocator or LiveAllocator(chance=chance), self._queue
-        )
+        release = settings.release
+        allocator = allocator or LiveAllocator(release=release, chance=chance)
+        self._cache = SchedulerCache(informers, allocator, self._queue, release)
         self._queue.on_flush = self._cache.forget_refusals
         self._cache.cluster.fleet.volumes.are_stored = True
         self._binding_cycle = BindingCycle(

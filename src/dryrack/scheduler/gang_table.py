@@ -22,6 +22,7 @@ from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.paths import get
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import (
+    Dialect,
     Flaw,
     Membership,
     disruption_group,
@@ -99,6 +100,11 @@ class GangTable:
     def find_gang(self, name: Name) -> GangKey | Flaw | None:
         """Return the gang of a pod, or the flaw in the fields that name its gang."""
         return self._gang_of.get(name)
+
+    def is_in_native_group(self, pod: Hashable) -> bool:
+        """Return whether a pod names a PodGroup of `scheduling.k8s.io`."""
+        gang = self._gang_of.get(pod) if isinstance(pod, Name) else None
+        return gang is not None and not isinstance(gang, Flaw) and gang.dialect is Dialect.POD_GROUP
 
     def is_scheduled_alone(self, name: Name) -> bool:
         """Return whether a pod is in no gang, or in one that is complete already."""

@@ -59,9 +59,6 @@ RESERVATION_SECONDS = 1800.0
 _NOMINATION_SECONDS = 300.0
 NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
-# The messages of DynamicResources if it deallocates no claim: because the pod has none, and because
-# that would not help.
-_CLAIMS = ("no new claims to deallocate", "still not schedulable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +72,7 @@ class PostFilterResult:
 
     def add_to(self, refusal: str) -> str:
         """Return the message of a refusal, followed by the result of preemption."""
-        message = self.message
-        if self.preemption is not None:
-            names = ["/".join(victim.occupant.name) for victim in self.preemption.victims]
-            message = f"preemption: the scheduler deletes pods of lower priority: {listed(names)}"
-        return f"{refusal.rstrip('.')}. {message}" if message else refusal
+        return f"{refusal.rstrip('.')}. {self.message}" if self.message else refusal
 
 
 class PostFilter:
@@ -141,7 +134,9 @@ class PostFilter:
         if result.preemption is not None or not profile.has("DynamicResources"):
             return result
         has_claims = bool(wanted.names or wanted.extended)
-        return replace(result, message=f"{_CLAIMS[has_claims]}, {result.message}")
+        texts = self._cache.cluster.fleet.behaviour.no_deallocation_texts
+        reasons = filter(None, (texts[has_claims], result.message))
+        return replace(result, message=", ".join(reasons))
 
     def _preempt_for_pod(
         self, name: Name, wanted: Demands, rank: Rank, profile: Profile, unresolvable: int
@@ -153,7 +148,12 @@ class PostFilter:
         if not self._has_pods_below(priority):
             failure = no_victims(self._cache.cluster, unresolvable)
             return self._clear_nomination(name, failure)
-        preemptor = Preemptor(priority, group_of=self._group_of(), started=self._start_time)
+        preemptor = Preemptor(
+            priority,
+            group_of=self._group_of(),
+            started=self._start_time,
+            is_grouped=self._table.is_in_native_group,
+        )
         member = Member(wanted.pod, wanted.unallocated, wanted.allocated, wanted.extended)
         budgets = disruption_budgets(self._cache.budgets.all())
         result = preempt_for_pod(member, self._cache.cluster, preemptor, profile, budgets)
@@ -162,7 +162,9 @@ class PostFilter:
         preemption, placed = result
         placement = MemberPlaced(member, placed.node, placed.amounts, placed.given)
         self._put_reservation(name, rank, (placement,), _NOMINATION_SECONDS)
-        return PostFilterResult(preemption=preemption)
+        text = self._cache.cluster.fleet.behaviour.preemption_text
+        message = text.format(node=placed.node, victims=len(preemption.victims))
+        return PostFilterResult(message or _name_victims(preemption), preemption)
 
     def _clear_nomination(self, name: Name, failure: NoPreemption) -> PostFilterResult:
         """Clear the nominated node of a pod that no preemption helps, as kube-scheduler does."""
@@ -217,7 +219,12 @@ class PostFilter:
             return preempts_backfill and is_backfill(pod.labels, pod.priority)
 
         preemptor = Preemptor(
-            gang.priority, frozenset(bound), self._group_of(), yields, self._start_time
+            gang.priority,
+            frozenset(bound),
+            self._group_of(),
+            yields,
+            self._start_time,
+            self._table.is_in_native_group,
         )
         budgets = disruption_budgets(self._cache.budgets.all())
         preemption = preempt_anywhere(
@@ -231,7 +238,7 @@ class PostFilter:
             outcome = place()
         assert isinstance(outcome, GangPlaced), "the gang fits without the victims"
         self._put_reservation(gang.key, rank, outcome.placements, _NOMINATION_SECONDS)
-        return PostFilterResult(preemption=preemption)
+        return PostFilterResult(_name_victims(preemption), preemption)
 
     def _reserve(
         self,
@@ -288,6 +295,11 @@ class PostFilter:
     def _start_time(self, pod: Occupant) -> str | None:
         raw = self._cache.pods.get(*pod.name)
         return None if raw is None else raw.get("status", {}).get("startTime")
+
+
+def _name_victims(preemption: Preemption) -> str:
+    names = ["/".join(victim.occupant.name) for victim in preemption.victims]
+    return f"preemption: the scheduler deletes pods of lower priority: {listed(names)}"
 
 
 def _is_backfill(pod: Raw) -> bool:

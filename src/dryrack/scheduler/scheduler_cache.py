@@ -27,6 +27,7 @@ from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import decode, to_builtins
 from dryrack.kinds.expansion.extended_resources import classes_by_resource
 from dryrack.kinds.expansion.pod_claims import named_claim
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.resource import (
     AllocationResult,
     DeviceClass,
@@ -89,7 +90,11 @@ class SchedulerCache:
     """The state of the cluster from the informers, with assumed decisions of the scheduler."""
 
     def __init__(
-        self, informers: Informers, allocator: LiveAllocator, waiting: WaitingPods
+        self,
+        informers: Informers,
+        allocator: LiveAllocator,
+        waiting: WaitingPods,
+        release: Release = DEFAULT_RELEASE,
     ) -> None:
         self.pods = informers.of(PODS)
         self.claims = informers.of(CLAIMS)
@@ -97,7 +102,7 @@ class SchedulerCache:
         self.budgets = informers.of(POD_DISRUPTION_BUDGETS)
         self._shared_informers = informers
         self._waiting = waiting
-        self._fleet = Fleet()
+        self._fleet = Fleet(release)
         self._allocator = allocator
         self._slices = SliceDecoder()
         # Computed on demand; None after a change of a class.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.durations import seconds_in
 from dryrack.client.informer import Name
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.placement import profile_named
 from dryrack.scheduler.claims.binding_conditions import TIMEOUT_SECONDS
 from dryrack.scheduler.queue import BACKOFF_SECONDS_MAX, BACKOFF_SECONDS_MIN
@@ -30,15 +31,20 @@ class SchedulerSettings:
         default_factory=lambda: {name: profile_named(name) for name in NAMES}
     )
     """Profiles by schedulerName; events name the scheduler like the pod does."""
+    release: Release = DEFAULT_RELEASE
+    """The release whose kube-scheduler decides in the same way."""
     backoff_seconds: tuple[float, float] = (BACKOFF_SECONDS_MIN, BACKOFF_SECONDS_MAX)
     """The back-off of a refused pod: the first, and the longest."""
     plans_lease: Name = PLANS_LEASE
     """The lease with the time until which plans are settled; see `plan_watermark`."""
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> SchedulerSettings:
-        """Return the settings of kube-scheduler, under these names."""
-        return cls(profiles={name: profile_named(name) for name in names})
+    def of(
+        cls, names: Iterable[str] = NAMES, release: Release = DEFAULT_RELEASE
+    ) -> SchedulerSettings:
+        """Return the settings of the release's kube-scheduler, under these names."""
+        profiles = {name: profile_named(name, release) for name in names}
+        return cls(profiles=profiles, release=release)
 
     def binding_timeout_seconds(self, scheduler: str) -> float:
         """Return how long devices with binding conditions may take to be ready, by profile."""

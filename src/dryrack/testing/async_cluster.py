@@ -375,6 +375,7 @@ class AsyncCluster:
             members.explained_kind,
             members.first,
             scheduler_config=self._setup.scheduler_config,
+            release=self._options.release.value,
             now=self.now(),
         )
 

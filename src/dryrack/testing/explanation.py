@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from dryrack.placement import World
 
 
-def explain(world: World, kind: str, name: str, *, scheduler_config: str, now: float) -> str:
+def explain(
+    world: World, kind: str, name: str, *, scheduler_config: str, release: str, now: float
+) -> str:
     """Return the output of the command, without colors."""
     # Only a test that fails, or asks for reasons, waits for the code that finds them.
     from dryrack.cli.allocate import Settings
@@ -21,7 +23,7 @@ def explain(world: World, kind: str, name: str, *, scheduler_config: str, now: f
     from dryrack.cli.output import NamedFormat
     from dryrack.cli.views.explaining import Case
 
-    settings = Settings.of(scheduler_config=scheduler_config)
+    settings = Settings.of(release, scheduler_config=scheduler_config)
     subject = Subject.of(kind, name, "default")
     words = io.StringIO()
     try:

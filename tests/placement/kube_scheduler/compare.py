@@ -18,17 +18,18 @@ import msgspec
 import yaml
 from tests.golang import build
 from tests.oracle.oracles import Oracle
-from tests.placement.kube_scheduler.generator import Generator
+from tests.placement.kube_scheduler.generator import Generator, Storing
 
 from dryrack.allocation import LiveAllocator
 from dryrack.cluster.ports import SystemChance
 from dryrack.kinds.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import LabelSelector
+from dryrack.kinds.releases import Release
 from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, place
 from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.framework import ClusterScorer, NodeScorer, Profile
-from dryrack.placement.plugins import DEFAULT_PROFILE
+from dryrack.placement.plugins import profile_named
 from dryrack.placement.pod_constraints import PodConstraints
 from dryrack.scheduler.cluster_facts import waiting_class
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 MODULE = Path(__file__).parents[2] / "oracle" / "scheduler"
 
+RELEASE = Release.V1_37
+PROFILE = profile_named("default-scheduler", RELEASE)
 STORY_LENGTH = 25
 SHOWN_MAX = 3
 
@@ -67,9 +70,11 @@ def scheduler_oracle() -> Oracle[Answer]:
 
 
 def cases(seed: int) -> Iterator[Raw]:
+    """Every eighth pod has volumes that are bound when it has a node."""
     chance = Random(seed)
     while True:
-        yield Generator(chance).case()
+        yield from (Generator(chance).case() for _ in range(7))
+        yield Storing(chance).case()
 
 
 def story(seed: int, length: int) -> Iterator[tuple[Raw, Answer]]:
@@ -181,7 +186,7 @@ def _score_differences(
 ) -> Iterator[str]:
     if ours.keys() != theirs.keys():
         return
-    plugins = {plugin for plugin, _ in DEFAULT_PROFILE.scores}
+    plugins = {plugin for plugin, _ in PROFILE.scores}
     for name in sorted(plugin.name for plugin in plugins):
         our = {node: scores.get(name) for node, scores in ours.items()}
         their = {node: scores.get(name, 0) for node, scores in theirs.items()}
@@ -212,14 +217,14 @@ def _scores(
 
 def profile_of(case: Mapping[str, Any]) -> Profile:
     if "configuration" not in case:
-        return DEFAULT_PROFILE
+        return PROFILE
     (profile,) = case["configuration"]["profiles"]
     args = {each["name"]: each["args"] for each in profile["pluginConfig"]}
-    return Profile(filters=DEFAULT_PROFILE.filters, scores=DEFAULT_PROFILE.scores, args=args)
+    return Profile(filters=PROFILE.filters, scores=PROFILE.scores, args=args)
 
 
 def fleet_of(case: Mapping[str, Any]) -> Fleet:
-    fleet = Fleet()
+    fleet = Fleet(RELEASE)
     for raw in case["nodes"]:
         fleet.put(decode(raw, Node))
     for raw in case["pods"]:

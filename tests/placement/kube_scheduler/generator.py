@@ -456,6 +456,42 @@ class Generator:
         }
 
 
+class Storing(Generator):
+    """Cases where most nodes take the pod, and its volumes decide which is the best."""
+
+    def _waiting(self) -> Raw:
+        pod = super()._waiting()
+        for part in ("affinity", "nodeSelector", "topologySpreadConstraints"):
+            pod["spec"].pop(part, None)
+        pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        return pod
+
+    def _add_volumes(self, case: Raw) -> None:
+        pod = case["pod"]
+        nodes = [node["metadata"]["name"] for node in case["nodes"]]
+        claims = []
+        for number in range(self._chance.randint(1, 2)):
+            name = f"data-{number}"
+            metadata = {"namespace": pod["metadata"]["namespace"], "name": name}
+            spec = {**self._asked(), "accessModes": ["ReadWriteOnce"]}
+            spec.pop("selector", None)
+            claims.append({"metadata": {**metadata, "annotations": {}}, "spec": spec})
+            source = {"name": name, "persistentVolumeClaim": {"claimName": name}}
+            pod["spec"].setdefault("volumes", []).append(source)
+        volumes = []
+        for number in range(self._chance.randint(4, 12)):
+            volume = self._free_volume(number, pod)
+            # Of several volumes that are kept for one claim kube-scheduler takes any.
+            volume["spec"].pop("claimRef", None)
+            volume["spec"].pop("volumeMode", None)
+            term = {"key": HOSTNAME, "operator": "In", "values": [self._chance.choice(nodes)]}
+            terms = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+            volume["metadata"]["labels"] = {}
+            volume["spec"]["nodeAffinity"] = {"required": terms}
+            volumes.append(volume)
+        case.update(volumeClaims=claims, volumes=volumes)
+
+
 class Crowded(Generator):
     """Cases where pods of lower priority are in the way, and budgets protect some of them."""
 

@@ -1,7 +1,7 @@
 """
 Same nodes, same words and same scores as kube-scheduler's own plugins, on random small clusters.
 
-The oracle runs the framework of the reference release with its default plugins. More cases by hand:
+The oracle runs the framework of kube-scheduler 1.37 with its default plugins. More cases by hand:
 `python -m tests.placement.kube_scheduler.compare CASES SEED`, or `victims` for `compare`.
 """
 
@@ -16,7 +16,8 @@ from tests.placement.kube_scheduler.compare import SHOWN_MAX, cases, differing, 
 
 CASES = 300
 VICTIMS_CASES = 100
-SEED = 75
+SEED = 79
+VICTIMS_SEED = 75
 
 
 @pytest.mark.real
@@ -54,6 +55,7 @@ def test_the_cases_are_about_everything() -> None:
         "TaintToleration",
         "NodeAffinity",
         "ImageLocality",
+        "VolumeBinding",
     ):
         assert words[expected] >= 3, expected
 
@@ -62,7 +64,7 @@ def test_the_cases_are_about_everything() -> None:
 @pytest.mark.timeout(1800)
 def test_victims_and_words_of_preemption_are_those_of_kube_scheduler() -> None:
     """Every node has the same victims, and the chosen node is one of kube-scheduler's."""
-    found = list(victims.differing(VICTIMS_CASES, SEED))
+    found = list(victims.differing(VICTIMS_CASES, VICTIMS_SEED))
 
     shown = "\n---\n".join(found[:SHOWN_MAX])
     assert not found, f"{len(found)} of {VICTIMS_CASES} differ (seed {SEED}):\n{shown}"
@@ -71,7 +73,7 @@ def test_victims_and_words_of_preemption_are_those_of_kube_scheduler() -> None:
 def test_the_cases_of_preemption_are_about_everything() -> None:
     """Budgets are broken, nodes compete, several go at once, and nobody can help."""
     seen: Counter[str] = Counter()
-    for case in islice(victims.cases(SEED), VICTIMS_CASES):
+    for case in islice(victims.cases(VICTIMS_SEED), VICTIMS_CASES):
         answer = victims.preempted(case)
         candidates = answer.candidates.values()
         seen["nodes compete"] += len(candidates) > 1

@@ -106,7 +106,8 @@ def _launch_of(options: UpOptions) -> Launch:
     if options.scheduler_config:
         from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
-        scheduling = settings_of_plane(read_config(options.scheduler_config))
+        configuration = read_config(options.scheduler_config)
+        scheduling = settings_of_plane(configuration, release)
     try:
         versions = runtime_config.parse(join_lists(options.runtime_config), release)
     except runtime_config.RuntimeConfigError as error:

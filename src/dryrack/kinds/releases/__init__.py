@@ -8,9 +8,11 @@ more entry in each table of behaviours. Other code asks these tables and compare
 from dryrack.kinds.releases.behaviours import (
     ALLOCATION,
     CEL,
+    SCHEDULING,
     VALIDATION,
     AllocationBehaviour,
     CelBehaviour,
+    SchedulingBehaviour,
     ValidationBehaviour,
 )
 from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
@@ -33,6 +35,7 @@ from dryrack.kinds.releases.release import (
     RELEASES,
     Release,
     ReleaseError,
+    nearest_release,
 )
 
 __all__ = [
@@ -46,6 +49,7 @@ __all__ = [
     "NEWEST",
     "OLDEST",
     "RELEASES",
+    "SCHEDULING",
     "UNDECLARED_GROUPS",
     "VALIDATION",
     "AllocationBehaviour",
@@ -57,10 +61,12 @@ __all__ = [
     "GatedField",
     "Release",
     "ReleaseError",
+    "SchedulingBehaviour",
     "ValidationBehaviour",
     "find_gated",
     "gates_of",
     "gates_with_needs",
+    "nearest_release",
     "parse_gates",
     "resolve_gates",
 ]

@@ -2,7 +2,7 @@
 Differences between releases that no feature gate switches, as one value per release.
 
 Each value is that of the release before with what changed, so a new release is one `replace` and
-one entry in `ALLOCATION` and `CEL`. Message texts that changed are here, too.
+one entry in `ALLOCATION`, `CEL` and `SCHEDULING`. Message texts that changed are here, too.
 """
 
 from collections.abc import Mapping
@@ -90,6 +90,25 @@ class ValidationBehaviour:
     has_node_allocatable_resources: bool
     # A problem that two checks find is reported twice.
     repeats_problems: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingBehaviour:
+    """The behaviour of kube-scheduler in a release."""
+
+    # The default plugins that filter nodes first, in their order.
+    first_filters: tuple[str, ...]
+    # An affinity term matches pods in the namespaces that its selector matches, and no others. In
+    # earlier releases a selector with only negative conditions matches every namespace.
+    has_exact_namespace_selectors: bool
+    # VolumeBinding prefers nodes whose volumes are larger than the pod needs.
+    scores_storage_capacity: bool
+    # A group of pods is a more important victim than a single pod, and a large group than a small.
+    ranks_victims_by_group: bool
+    # The part of the message by DynamicResources if a pod has no claims, and if it has some.
+    no_deallocation_texts: tuple[str, str]
+    # The message about a successful preemption, with the fields node and victims; "": none.
+    preemption_text: str
 
 
 _ALLOCATION_1_36 = AllocationBehaviour(
@@ -195,6 +214,25 @@ _VALIDATION_1_37 = replace(
     repeats_problems=False,
 )
 
+_SCHEDULING_1_36 = SchedulingBehaviour(
+    first_filters=("NodeUnschedulable", "NodeName"),
+    has_exact_namespace_selectors=False,
+    scores_storage_capacity=False,
+    ranks_victims_by_group=False,
+    no_deallocation_texts=("no new claims to deallocate", "still not schedulable"),
+    preemption_text="",
+)
+_SCHEDULING_1_37 = replace(
+    _SCHEDULING_1_36,
+    first_filters=("NodeName", "NodeUnschedulable"),
+    has_exact_namespace_selectors=True,
+    scores_storage_capacity=True,
+    ranks_victims_by_group=True,
+    no_deallocation_texts=("", ""),
+    preemption_text="preemption: found a potential placement for pod on node {node}, "
+    "preempting {victims} victims",
+)
+
 ALLOCATION: Mapping[Release, AllocationBehaviour] = MappingProxyType(
     {Release.V1_36: _ALLOCATION_1_36, Release.V1_37: _ALLOCATION_1_37}
 )
@@ -203,4 +241,7 @@ CEL: Mapping[Release, CelBehaviour] = MappingProxyType(
 )
 VALIDATION: Mapping[Release, ValidationBehaviour] = MappingProxyType(
     {Release.V1_36: _VALIDATION_1_36, Release.V1_37: _VALIDATION_1_37}
+)
+SCHEDULING: Mapping[Release, SchedulingBehaviour] = MappingProxyType(
+    {Release.V1_36: _SCHEDULING_1_36, Release.V1_37: _SCHEDULING_1_37}
 )

@@ -1,5 +1,6 @@
 """The releases of Kubernetes whose answers dryrack gives."""
 
+import re
 from enum import Enum
 from functools import total_ordering
 
@@ -52,3 +53,17 @@ RELEASES = " or ".join(each.value for each in Release)
 OLDEST, *_, NEWEST = Release
 # The release whose answers a user gets without `--release`.
 DEFAULT_RELEASE = Release.V1_36
+_VERSION = re.compile(r"v?1\.([0-9]+)")
+
+
+def nearest_release(version: str) -> Release:
+    """
+    Return the release that behaves most like a server of this version, such as v1.36.4.
+
+    It is the newest one that is not newer than the server, or the oldest one.
+    """
+    match = _VERSION.match(version)
+    if match is None:
+        return NEWEST
+    known = [each for each in Release if each.minor <= int(match[1])]
+    return known[-1] if known else OLDEST

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.placement.configuration.model import PluginEntry, PluginSet
 from dryrack.placement.configuration.reading import EVERY, MULTI_POINT
 from dryrack.placement.framework import Profile
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
 _NOTHING = PluginSet()
 
 
-def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]) -> Profile:
+def profile_of(
+    config: ProfileConfig,
+    name: str,
+    available: Mapping[str, Plugin],
+    release: Release = DEFAULT_RELEASE,
+) -> Profile:
     """Return the profile for the scheduler of this name, with the available plugins."""
-    everywhere = _merge(_defaults(name), config.plugins.get(MULTI_POINT, _NOTHING))
+    everywhere = _merge(_defaults(name, release), config.plugins.get(MULTI_POINT, _NOTHING))
     filters = _resolve(config.plugins.get("filter", _NOTHING), everywhere)
     scores = _resolve(config.plugins.get("score", _NOTHING), everywhere)
     enabled = {entry.name for each in config.plugins.values() for entry in each.enabled}
@@ -57,9 +63,9 @@ def profile_of(config: ProfileConfig, name: str, available: Mapping[str, Plugin]
     )
 
 
-def _defaults(name: str) -> tuple[PluginEntry, ...]:
+def _defaults(name: str, release: Release) -> tuple[PluginEntry, ...]:
     """Return the default plugins of a scheduler of this name."""
-    usual = profile_named(name)
+    usual = profile_named(name, release)
     weights = {plugin.name: weight for plugin, weight in usual.scores}
     asked = dict.fromkeys((*(plugin.name for plugin in usual.filters), *weights))
     return (

@@ -60,7 +60,7 @@ class PodRelations:
         pod = plugins.pod.pod
         names = {plugin.name for plugin, _ in plugins.cluster_checks}
         try:
-            terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(fleet.namespaces)
+            terms = PodTerms.of(pod.spec.affinity, pod.metadata.namespace).among(fleet)
         except SelectorError:
             # Every node refuses the pod.
             terms = NO_TERMS

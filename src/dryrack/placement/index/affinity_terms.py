@@ -8,6 +8,7 @@ The terms of a new pod match pods that run already; those of a running pod match
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.selectors import LabelMatcher, SelectorError, parse_label_selector
@@ -45,14 +46,19 @@ class AffinityTerm:
             parse_label_selector(term.namespace_selector),
         )
 
-    def among(self, namespaces: Mapping[str, Mapping[str, str]]) -> AffinityTerm:
-        """Return the term with the names of the existing namespaces that it selects."""
+    def among(self, namespaces: Mapping[str, Mapping[str, str]], *, is_exact: bool) -> AffinityTerm:
+        """
+        Return the term with the names of the existing namespaces that it selects.
+
+        Unless `is_exact`, a selector with only negative conditions still matches every namespace.
+        """
         if self.namespace_selector.is_empty or self.namespace_selector.requirements is None:
             return self
         selected = {
             n for n, labels in namespaces.items() if self.namespace_selector.matches(labels)
         }
-        return replace(self, namespaces=self.namespaces | selected)
+        rest = LabelMatcher(None) if is_exact else self.namespace_selector
+        return replace(self, namespaces=self.namespaces | selected, namespace_selector=rest)
 
     def matches(
         self,
@@ -60,11 +66,7 @@ class AffinityTerm:
         labels: Mapping[str, str],
         namespace_labels: Mapping[str, str] = _NO_LABELS,
     ) -> bool:
-        """
-        Return True if a pod matches; after `among` the labels of namespaces are not needed.
-
-        As in kube-scheduler, a namespace selector with only negative conditions matches them all.
-        """
+        """Return True if a pod matches; after `among` the labels of namespaces are not needed."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(
             namespace_labels
         ):
@@ -93,14 +95,16 @@ class PodTerms:
             (*_parse_preferred(toward, namespace, 1), *_parse_preferred(against, namespace, -1)),
         )
 
-    def among(self, namespaces: Mapping[str, Mapping[str, str]]) -> PodTerms:
+    def among(self, fleet: Fleet) -> PodTerms:
         """Return the terms with the names of the namespaces that they select."""
         if self is NO_TERMS:
             return self
+        is_exact = fleet.behaviour.has_exact_namespace_selectors
+        name = partial(AffinityTerm.among, namespaces=fleet.namespaces, is_exact=is_exact)
         return PodTerms(
-            tuple(term.among(namespaces) for term in self.affinity),
-            tuple(term.among(namespaces) for term in self.anti_affinity),
-            tuple((term.among(namespaces), weight) for term, weight in self.preferred),
+            tuple(map(name, self.affinity)),
+            tuple(map(name, self.anti_affinity)),
+            tuple((name(term), weight) for term, weight in self.preferred),
         )
 
 
@@ -129,7 +133,7 @@ def queueing_hint(pod: Pod, fleet: Fleet) -> Callable[[Occupant], bool] | None:
     """
     namespace = pod.metadata.namespace
     try:
-        terms = PodTerms.of(pod.spec.affinity, namespace).among(fleet.namespaces).affinity
+        terms = PodTerms.of(pod.spec.affinity, namespace).among(fleet).affinity
         spreads = [
             parse_label_selector(each.label_selector)
             for each in pod.spec.topology_spread_constraints

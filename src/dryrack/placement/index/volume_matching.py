@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dryrack.placement.index.volumes import ClaimKey, Volumes, WaitingClass
 
 _HOST = "kubernetes.io/hostname"
-_NOTHING = Quantity.parse("0")
+NO_STORAGE = Quantity.parse("0")
 
 
 class Unbindable(NamedTuple):
@@ -54,7 +54,7 @@ class _WaitingClaim:
         self.key = key_of(claim)
         self.claim = claim
         self.waits = waits
-        self.size = claim.spec.resources.requests.get("storage", _NOTHING)
+        self.size = claim.spec.resources.requests.get("storage", NO_STORAGE)
         self._kept: list[_Candidate] = []
         self._by_host: defaultdict[str, list[_Candidate]] = defaultdict(list)
         self._others: list[_Candidate] = []
@@ -69,13 +69,17 @@ class _WaitingClaim:
             affinity = volume.spec.node_affinity
             required = None if affinity is None else affinity.required
             matcher = None if required is None else parse_node_selector(required)
-            size = volume.spec.capacity.get("storage", _NOTHING)
+            size = volume.spec.capacity.get("storage", NO_STORAGE)
             candidate = _Candidate(size, volume.metadata.name, matcher)
             if owner is not None and volumes.is_kept(volume, self.claim):
                 self._kept.append(candidate)
             elif owner is None and _is_on_offer(volume, self.claim):
                 for place in self._places(candidate):
                     place.append(candidate)
+
+    @property
+    def has_candidates(self) -> bool:
+        return bool(self._kept or self._by_host or self._others)
 
     def _places(self, candidate: _Candidate) -> Iterable[list[_Candidate]]:
         """Return the lists for the hosts of a candidate, or that of the others."""
@@ -114,6 +118,11 @@ class VolumeOffers:
     def __bool__(self) -> bool:
         return bool(self._claims)
 
+    @property
+    def has_candidates(self) -> bool:
+        """Return True if a claim may get a volume that exists."""
+        return any(each.has_candidates for each in self._claims)
+
     def on(self, node: ObjectMeta) -> Mapping[ClaimKey, str] | Unbindable:
         """Return by claim the volume that it gets on a node; "" if one is provisioned there."""
         volumes: dict[ClaimKey, str] = {}
@@ -147,11 +156,11 @@ def _check_provisioning(waiting: _WaitingClaim, node: ObjectMeta) -> Unbindable 
 def _does(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     offer = volume.spec
     asked = claim.spec
-    needed = asked.resources.requests.get("storage", _NOTHING)
+    needed = asked.resources.requests.get("storage", NO_STORAGE)
     return (
         volume.metadata.deletion_timestamp is None
         and class_of(volume) == class_of(claim)
-        and offer.capacity.get("storage", _NOTHING) >= needed
+        and offer.capacity.get("storage", NO_STORAGE) >= needed
         and (offer.volume_mode or "Filesystem") == (asked.volume_mode or "Filesystem")
         and (offer.volume_attributes_class_name or "") == (asked.volume_attributes_class_name or "")
     )

@@ -6,8 +6,10 @@ A plugin is one file here and one line in `IN_TREE`. Users add their own by entr
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.releases import DEFAULT_RELEASE, SCHEDULING, Release
 from dryrack.placement.framework import Profile
 from dryrack.placement.plugins.device_scores import DEVICE_FRAGMENTATION, DEVICE_GROUPS
 from dryrack.placement.plugins.dynamic_resources import DYNAMIC_RESOURCES
@@ -55,7 +57,8 @@ IN_TREE: Mapping[str, Plugin] = {
     )
 }
 
-# The default plugins in the order of their calls, with the weights of their scores.
+# The default plugins with the weights of their scores, in the order of their calls after those that
+# the release calls first.
 DEFAULT_PLUGINS: Mapping[str, int] = {
     "NodeUnschedulable": 1,
     "NodeName": 1,
@@ -84,11 +87,15 @@ SCHEDULER_PLUGINS: Mapping[str, str] = {
 # All of these are on by default except this one, which reserves capacity.
 DEFAULT_SCHEDULER_PLUGINS = frozenset(SCHEDULER_PLUGINS) - {"ResourceReservation"}
 # The additional plugins in the profile of kubenexus.
+_KUBENEXUS = "kubenexus-scheduler"
 _SEED_PLUGINS = {"WorkloadAware": 1, "TopologySpread": 1, "Backfill": 1, "NUMATopology": 1}
 
 
-def _profile(name: str, plugins: Mapping[str, int], scheduler_plugins: frozenset[str]) -> Profile:
-    weighted = [(IN_TREE[each], weight) for each, weight in plugins.items()]
+def _profile(
+    name: str, plugins: Mapping[str, int], scheduler_plugins: frozenset[str], release: Release
+) -> Profile:
+    names = dict.fromkeys((*SCHEDULING[release].first_filters, *plugins))
+    weighted = [(IN_TREE[each], plugins[each]) for each in names]
     return Profile(
         scheduler_name=name,
         filters=tuple(plugin for plugin, _ in weighted if plugin.filter),
@@ -97,13 +104,21 @@ def _profile(name: str, plugins: Mapping[str, int], scheduler_plugins: frozenset
     )
 
 
-DEFAULT_PROFILE = _profile("default-scheduler", DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS)
-# All seven plugins of kubenexus, in addition to kube-scheduler's defaults.
-KUBENEXUS_PROFILE = _profile(
-    "kubenexus-scheduler", {**DEFAULT_PLUGINS, **_SEED_PLUGINS}, frozenset(SCHEDULER_PLUGINS)
-)
+@cache
+def _default_profile(release: Release) -> Profile:
+    return _profile("default-scheduler", DEFAULT_PLUGINS, DEFAULT_SCHEDULER_PLUGINS, release)
 
 
-def profile_named(name: str) -> Profile:
-    """Return the default profile of a scheduler of this name."""
-    return KUBENEXUS_PROFILE if name == KUBENEXUS_PROFILE.scheduler_name else DEFAULT_PROFILE
+@cache
+def _kubenexus_profile(release: Release) -> Profile:
+    """Return all seven plugins of kubenexus, in addition to kube-scheduler's defaults."""
+    plugins = {**DEFAULT_PLUGINS, **_SEED_PLUGINS}
+    return _profile(_KUBENEXUS, plugins, frozenset(SCHEDULER_PLUGINS), release)
+
+
+def profile_named(name: str, release: Release = DEFAULT_RELEASE) -> Profile:
+    """Return the default profile of a scheduler of this name in a release."""
+    return _kubenexus_profile(release) if name == _KUBENEXUS else _default_profile(release)
+
+
+DEFAULT_PROFILE = _default_profile(DEFAULT_RELEASE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dryrack.allocation import claim_name
+from dryrack.allocation import OPTIONAL_OPERATIONS, claim_name
 from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.selectors import SelectorError
 from dryrack.placement.framework import DeviceScorer, Plugin
@@ -34,12 +34,17 @@ _ALTERNATIVES_MAX = 8
 def _filter(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
     reaches = pod.reaches
     extended = pod.extended
-    if not reaches and not pod.wanted:
+    skipping = next(filter(_skips_operations, pod.allocated), None)
+    if not reaches and not pod.wanted and skipping is None:
         return None
-    if not reaches and extended is None:
+    if not reaches and extended is None and skipping is None:
         return _accept
 
     def check(node: NodeState) -> NodeRefusal | None:
+        if skipping is not None and OPTIONAL_OPERATIONS not in node.node.status.declared_features:
+            fact = f"claim {claim_name(skipping)} has devices that skip node operations"
+            remedy = f"use a node that declares the feature {OPTIONAL_OPERATIONS}"
+            return NodeRefusal(ELSEWHERE, fact, remedy)
         for reach in reaches:
             refusal = _check_reach(reach, node)
             if refusal is not None:
@@ -51,6 +56,14 @@ def _filter(pod: PodConstraints, _fleet: Fleet, _args: Args) -> Check | None:
         return NodeRefusal(ELSEWHERE, fact, "delete the claim")
 
     return check
+
+
+def _skips_operations(claim: ResourceClaim) -> bool:
+    """Return True if only a node that declares the feature can use the claim's devices."""
+    allocation = claim.status.allocation
+    return allocation is not None and any(
+        each.skip_node_operations for each in allocation.devices.results
+    )
 
 
 def _accept(_node: NodeState) -> None:
@@ -113,7 +126,9 @@ def _sign(pod: PodConstraints) -> Hashable:
     selectors = tuple(reach.selector for reach in pod.reaches)
     made = pod.extended.made if pod.extended is not None else None
     had = sum(_rank(each, each.status.allocation) for each in pod.allocated)
-    return _encode(devices), selectors, had, made and _encode(made.spec), tuple(pod.by_devices)
+    skips = any(map(_skips_operations, pod.allocated))
+    spec = made and _encode(made.spec)
+    return _encode(devices), selectors, had, spec, skips, tuple(pod.by_devices)
 
 
 DYNAMIC_RESOURCES = Plugin("DynamicResources", filter=_filter, score=_score, sign=_sign)

@@ -46,7 +46,7 @@ def _filter(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check | None:
     namespace = pod.pod.metadata.namespace
     labels = pod.pod.metadata.labels
     try:
-        terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet.namespaces)
+        terms = PodTerms.of(pod.pod.spec.affinity, namespace).among(fleet)
     except SelectorError as error:
         fact = f"the pod's affinity is invalid: {error}"
         words = f"parsing pod: {error}"
@@ -85,7 +85,7 @@ def check_anti_affinity(pod: PodConstraints, fleet: Fleet) -> Check | None:
 
     The terms of the pod must be valid.
     """
-    terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace).among(fleet.namespaces)
+    terms = PodTerms.of(pod.pod.spec.affinity, pod.pod.metadata.namespace).among(fleet)
     against = _against(pod, fleet)
     if not (against or terms.anti_affinity):
         return None
@@ -153,7 +153,7 @@ def _score(pod: PodConstraints, fleet: Fleet, args: Args) -> ClusterScorer | Non
     if not terms.preferred and args.get("ignorePreferredTermsOfExistingPods"):
         return None
     namespace = pod.pod.metadata.namespace
-    own = terms.among(fleet.namespaces).preferred
+    own = terms.among(fleet).preferred
     hard = args.get("hardPodAffinityWeight")
     hard = HARD_POD_AFFINITY_WEIGHT if hard is None else hard
     preferences = [_Preference(term, weight, "pod") for term, weight in own]

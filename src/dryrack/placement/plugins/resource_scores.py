@@ -97,7 +97,7 @@ def score_fit(pod: PodConstraints, _fleet: Fleet, args: Args) -> NodeScorer:
     kind = strategy.get("type") or "LeastAllocated"
     if kind == "RequestedToCapacityRatio":
         shape = get(strategy, "requestedToCapacityRatio.shape", ())
-        score = _by_ratio(resources, _broken_line(shape))
+        score = _by_ratio(resources, broken_line(shape))
     else:
         score = _average(resources, _most if kind == "MostAllocated" else _least)
     return NodeScorer(_cache_by_amounts(resources, score, non_zero=len(with_defaults)))
@@ -143,7 +143,7 @@ def _most(there: int, used: int) -> int:
     return min(used, there) * SCORE_MAX // there
 
 
-def _broken_line(shape: Sequence[Args]) -> Callable[[int], int]:
+def broken_line(shape: Sequence[Args]) -> Callable[[int], int]:
     """Return the score at each utilization, interpolated between the points of the shape."""
     scale = SCORE_MAX // _SHAPE_SCORE_MAX
     points = [

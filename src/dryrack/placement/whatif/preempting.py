@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.kinds.rules.int_or_percent import desired_healthy
-from dryrack.placement.gangs.dialects import Membership, membership
+from dryrack.placement.gangs.dialects import Dialect, Membership, membership
 from dryrack.placement.gangs.search import GangPlaced
 from dryrack.placement.occupant import Occupant
 from dryrack.placement.preemption import (
@@ -58,7 +58,12 @@ class Preempting:
         is_able = profile.has("DefaultPreemption") and spec.preemption_policy != _NEVER
         if not is_able or not self._has_below(priority):
             return None
-        preemptor = Preemptor(priority, group_of=self._group_of, started=self._start_time)
+        preemptor = Preemptor(
+            priority,
+            group_of=self._group_of,
+            started=self._start_time,
+            is_grouped=self._is_grouped,
+        )
         outcome = preempt_for_pod(member, self._cluster, preemptor, profile, self._budgets())
         return outcome if isinstance(outcome, tuple) else None
 
@@ -71,7 +76,13 @@ class Preempting:
         if any(each.pod.spec.preemption_policy == _NEVER for each in members):
             return None
         bound = frozenset(pod.full_name for pod in gang.members if pod.spec.node_name)
-        preemptor = Preemptor(gang.priority, bound, self._group_of, started=self._start_time)
+        preemptor = Preemptor(
+            gang.priority,
+            bound,
+            self._group_of,
+            started=self._start_time,
+            is_grouped=self._is_grouped,
+        )
         outcome = preempt_anywhere(
             self._cluster, preemptor, lambda: isinstance(place(), GangPlaced), self._budgets()
         )
@@ -95,6 +106,10 @@ class Preempting:
         members = [name for name, each in self._gangs.items() if each.key == gang.key]
         definition = self._world.definitions.get(gang.key.definition)
         return disruption_group(gang.key, members, gang.min_count, definition)
+
+    def _is_grouped(self, pod: Hashable) -> bool:
+        gang = self._gangs.get(pod) if isinstance(pod, str) else None
+        return gang is not None and gang.key.dialect is Dialect.POD_GROUP
 
     def _budgets(self) -> list[DisruptionBudget]:
         """Return the disruption budgets; in files, computed from the pods that are placed."""

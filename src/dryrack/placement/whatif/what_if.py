@@ -123,7 +123,7 @@ class Settings:
     def profile_of(self, pod: Pod) -> Profile:
         """Return the profile of the pod's scheduler."""
         name = pod.spec.scheduler_name or DEFAULT_SCHEDULER
-        return self.profiles.get(name) or profile_named(name)
+        return self.profiles.get(name) or profile_named(name, self.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class _WhatIfRun:
         self._only = settings.only
         nodes, self._notes = _nodes(world, settings)
         self._allocator = _allocator(world, settings)
-        self._fleet = Fleet()
+        self._fleet = Fleet(settings.release)
         self._cluster = Cluster(self._fleet, self._allocator)
         # The allocations of claims, and of these the new ones; claims that were allocated before.
         self._allocations: dict[str, AllocationResult] = {}

@@ -154,6 +154,7 @@ func frameworkFor(ctx context.Context, q *question) (framework.Framework, *sched
 		runtime.WithClientSet(client),
 		runtime.WithInformerFactory(made),
 		runtime.WithSnapshotSharedLister(snapshot),
+		runtime.WithMutableSnapshotLister(snapshot),
 		runtime.WithPodNominator(nobodyNominated{}),
 		runtime.WithParallelism(1),
 		runtime.WithLogger(klog.FromContext(ctx)),
