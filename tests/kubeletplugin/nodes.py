@@ -115,3 +115,15 @@ def environment(bench: Bench, uid: str) -> dict[str, str]:
         for entry in device["containerEdits"].get("env", ())
     )
     return {entry[0]: entry[1] for entry in pairs}
+
+
+def metadata_objects(path: Path) -> list[Raw]:
+    """Return the objects of a metadata file, which has one for each version."""
+    text = path.read_text()
+    decoder = json.JSONDecoder()
+    found: list[Raw] = []
+    while text.strip():
+        value, end = decoder.raw_decode(text.lstrip())
+        found.append(value)
+        text = text.lstrip()[end:]
+    return found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.kubeletplugin.nodes import NODE, bench
+from tests.kubeletplugin.nodes import NODE, bench, metadata_objects
 
 from dryrack.kubeletplugin.kinds.fake import DRIVER, uuid_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.kubeletplugin.nodes import Bench
 
     from dryrack.kinds.raw import Raw
@@ -45,7 +44,7 @@ async def test_a_container_can_read_which_devices_a_request_was_given(tmp_path: 
     answer = (await plugin.prepare([claim]))[claim.uid]
     assert isinstance(answer, tuple)
     mount = mount_of(world, claim)
-    document = json.loads((world.plugin_directory.parent.parent / mount["hostPath"]).read_text())
+    document, older = metadata_objects(Path(mount["hostPath"]))
     [request] = document["requests"]
 
     assert [len(device.cdi_ids) for device in answer] == [2, 1]
@@ -56,9 +55,10 @@ async def test_a_container_can_read_which_devices_a_request_was_given(tmp_path: 
     assert mount["containerPath"] == f"{INSIDE}/resourceclaims/mine/req/{DRIVER}-metadata.json"
     assert mount["options"] == ["ro", "bind"]
     assert (document["apiVersion"], document["kind"]) == (
-        "metadata.resource.k8s.io/v1alpha1",
+        "metadata.resource.k8s.io/v1beta1",
         "DeviceMetadata",
     )
+    assert older == document | {"apiVersion": "metadata.resource.k8s.io/v1alpha1"}
     assert document["metadata"]["uid"] == claim.uid
     assert request["name"] == "req"
     assert [(each["pool"], each["name"]) for each in request["devices"]] == [

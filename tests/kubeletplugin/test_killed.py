@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.kubeletplugin.faults import NEVER, Killed, MortalFileSystem, VolatileFileSystem
-from tests.kubeletplugin.nodes import bench
+from tests.kubeletplugin.nodes import bench, metadata_objects
 
 from dryrack.kubeletplugin import PrepareError
 from dryrack.kubeletplugin.kinds.fake import FakeKind
@@ -79,7 +78,8 @@ def check_whole(world: Bench, plugin: NodePlugin, expected: set[str]) -> None:
 
         assert described == {f"default_{each.name}/req/metadata.json" for each in plugin.records}
         for record in plugin.records:
-            written = json.loads((below / f"default_{record.name}/req/metadata.json").read_text())
+            file = below / f"default_{record.name}/req/metadata.json"
+            written, _ = metadata_objects(file)
 
             assert written["metadata"]["uid"] == record.uid
     assert uids == expected

@@ -15,6 +15,8 @@ import msgspec
 from dryrack.kubeletplugin.device_kind import PrepareError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from dryrack.kubeletplugin.device_kind import AllocatedDevice, ContainerEdits
     from dryrack.kubeletplugin.record import ClaimRecord
 
@@ -63,9 +65,13 @@ def spec_of(record: ClaimRecord) -> dict[str, Any] | None:
             devices[name] = {"name": name, "containerEdits": _edits(device.edits)}
     if not devices:
         return None
+    return {"cdiVersion": least_version(devices), "kind": kind, "devices": list(devices.values())}
+
+
+def least_version(device_names: Iterable[str]) -> str:
+    """Return the oldest version of CDI that allows these names of devices."""
     # Names that begin with a digit came with 0.5.0.
-    version = "0.5.0" if any(name[0].isdigit() for name in devices) else "0.3.0"
-    return {"cdiVersion": version, "kind": kind, "devices": list(devices.values())}
+    return "0.5.0" if any(name[0].isdigit() for name in device_names) else "0.3.0"
 
 
 def text_of(spec: dict[str, Any]) -> bytes:

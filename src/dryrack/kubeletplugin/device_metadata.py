@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
 from dryrack.kinds.validation.names import label
-from dryrack.kubeletplugin.cdi import UID_PATTERN, uid_of
+from dryrack.kubeletplugin.cdi import UID_PATTERN, least_version, uid_of
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.record import RequestMetadata
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin.prepare import NodeDevices
     from dryrack.kubeletplugin.record import ClaimRecord, PreparedDevice
 
-API_VERSION = "metadata.resource.k8s.io/v1alpha1"
+# A reader takes the first version that it knows, so the newest comes first.
+API_VERSIONS = ("metadata.resource.k8s.io/v1beta1", "metadata.resource.k8s.io/v1alpha1")
 KIND = "DeviceMetadata"
 DIRECTORY = "dra-device-metadata"
 FILE = "metadata.json"
@@ -87,7 +88,7 @@ def spec_of(file: RequestMetadata, host_path: str) -> dict[str, Any]:
         "options": ["ro", "bind"],
     }
     devices = [{"name": name, "containerEdits": {"mounts": [mount]}}]
-    return {"cdiVersion": "0.5.0", "kind": kind, "devices": devices}
+    return {"cdiVersion": least_version([name]), "kind": kind, "devices": devices}
 
 
 def _add_cdi_ids(
@@ -117,8 +118,6 @@ def _content(
     listed = {(each.pool, each.device): _device(each, devices) for each in results}
     of_pod = meta.annotations.get(POD_CLAIM_NAME)
     document = {
-        "kind": KIND,
-        "apiVersion": API_VERSION,
         "metadata": {
             "name": meta.name,
             "namespace": meta.namespace,
@@ -128,7 +127,8 @@ def _content(
         **({"podClaimName": of_pod} if of_pod else {}),
         "requests": [{"name": results[0].request, "devices": list(listed.values())}],
     }
-    return json.dumps(document, indent=2) + "\n"
+    versions = ({"kind": KIND, "apiVersion": each, **document} for each in API_VERSIONS)
+    return "".join(json.dumps(each, indent=2) + "\n" for each in versions)
 
 
 def _device(result: DeviceRequestAllocationResult, devices: NodeDevices) -> dict[str, Any]:

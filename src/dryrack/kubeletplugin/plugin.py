@@ -325,9 +325,9 @@ class NodePlugin:
             path = directory / device_metadata.FILE
             content = file.content.encode()
             if self._files.read(path) != content:
-                # In place: a container keeps the file that was mounted into it.
+                # A container that has the file mounted never reads an incomplete one.
                 self._files.make_directory(directory, 0o755)
-                self._files.write_cached(path, content, _READABLE)
+                replace_cached_file(self._files, path, content, _READABLE)
             name = device_metadata.spec_name(self.kind.driver, record.uid, file.request)
             self._write_spec(self._directories.cdi / name, device_metadata.spec_of(file, str(path)))
         spec = cdi.spec_of(record)

@@ -40,7 +40,11 @@ class CpuKind:
         return tuple(
             Device(
                 name=f"numa-{index}",
-                attributes={"numaNodeID": DeviceAttribute(int_value=index)},
+                attributes={
+                    "numaNodeID": DeviceAttribute(int_value=index),
+                    # The name by which devices of several drivers are aligned.
+                    "resource.kubernetes.io/numaNode": DeviceAttribute(int_value=index),
+                },
                 capacity={CAPACITY: cpus},
                 allow_multiple_allocations=True,
             )
