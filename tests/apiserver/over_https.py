@@ -26,7 +26,7 @@ from tests.realcluster import programs
 from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.parity.script import Script
 
@@ -34,16 +34,17 @@ _UP_SECONDS_MAX = 60
 # The recordings were made without these, and with more versions than the stable ones.
 _WITHOUT = "scheduler,volumes"
 _SERVED = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
+_AS_RECORDED = ("--without", _WITHOUT, "--runtime-config", _SERVED)
 
 
 @contextmanager
-def cluster(name: str) -> Iterator[Server]:
+def cluster(name: str, options: Sequence[str] = _AS_RECORDED) -> Iterator[Server]:
     """A cluster of its own, for the length of a block."""
     with tempfile.TemporaryDirectory(prefix="dryrack-") as scratch:
         home = Path(scratch) / "home"
         kubeconfig = Path(scratch) / "kubeconfig"
-        up = ("up", "--detach", "--without", _WITHOUT, "--kubeconfig", str(kubeconfig))
-        _dryrack(home, *up, "--runtime-config", _SERVED, "--name", name)
+        up = ("up", "--detach", "--kubeconfig", str(kubeconfig), "--name", name)
+        _dryrack(home, *up, *options)
         try:
             yield Server.of(_with_files(kubeconfig))
         finally:

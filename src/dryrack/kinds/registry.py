@@ -42,6 +42,7 @@ class Part:
     version: str = ""
     has_table: bool = True
     """Whether kubectl can print the subresource as a table."""
+    since: Release = OLDEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ class Kind:
     """The `plural.group` that stores the objects, if it is another kind's."""
     hashed_as: str = ""
     """The apiVersion in which a real server stores the kind, if it is not the served one."""
+    hashed_until: Release = NEWEST
+    """The last release in which `hashed_as` holds."""
     deletion_shows_object: bool = False
     """Whether a deletion is answered with the object instead of a `Status`."""
     kept_by_status: tuple[str, ...] = ("spec",)
@@ -383,10 +386,15 @@ KINDS: tuple[Kind, ...] = (
     *_group(
         "admissionregistration.k8s.io",
         *_api_extensions(
-            Kind("MutatingAdmissionPolicy", hashed_as="admissionregistration.k8s.io/v1beta1"),
+            Kind(
+                "MutatingAdmissionPolicy",
+                hashed_as="admissionregistration.k8s.io/v1beta1",
+                hashed_until=Release.V1_36,
+            ),
             Kind(
                 "MutatingAdmissionPolicyBinding",
                 hashed_as="admissionregistration.k8s.io/v1beta1",
+                hashed_until=Release.V1_36,
             ),
             Kind("MutatingWebhookConfiguration", depth=_SIMULATED),
             Kind("ValidatingAdmissionPolicy", parts=_STATUS),
@@ -420,11 +428,18 @@ KINDS: tuple[Kind, ...] = (
             depth=_STORED,
             lacks_controller=True,
         ),
-        Kind("ClusterTrustBundle", namespaced=False, depth=_STORED, since=Release.V1_37),
+        Kind(
+            "ClusterTrustBundle",
+            namespaced=False,
+            depth=_STORED,
+            hashed_as="certificates.k8s.io/v1beta1",
+            since=Release.V1_37,
+        ),
         Kind(
             "PodCertificateRequest",
             parts=_STATUS,
             depth=_STORED,
+            hashed_as="certificates.k8s.io/v1beta1",
             lacks_controller=True,
             since=Release.V1_37,
         ),
@@ -455,7 +470,13 @@ KINDS: tuple[Kind, ...] = (
     *_group(
         "storage.k8s.io",
         Kind("CSIDriver", namespaced=False, depth=_STORED, deletion_shows_object=True),
-        Kind("CSINode", namespaced=False, depth=_STORED, deletion_shows_object=True),
+        Kind(
+            "CSINode",
+            namespaced=False,
+            parts=(Part("status", since=Release.V1_37),),
+            depth=_STORED,
+            deletion_shows_object=True,
+        ),
         Kind("CSIStorageCapacity", depth=_STORED),
         *_cluster_wide(
             Kind(
@@ -486,6 +507,7 @@ KINDS: tuple[Kind, ...] = (
             namespaced=False,
             parts=_STATUS,
             depth=_STORED,
+            hashed_as="storagemigration.k8s.io/v1beta1",
             lacks_controller=True,
             since=Release.V1_37,
         ),
@@ -497,7 +519,13 @@ KINDS: tuple[Kind, ...] = (
 def builtin_kinds(release: Release) -> tuple[Kind, ...]:
     """Return every kind in every version that a server of the release recognises."""
     return tuple(
-        replace(kind, version=version, storage_version=kind.storage_version or kind.version)
+        replace(
+            kind,
+            version=version,
+            storage_version=kind.storage_version or kind.version,
+            parts=tuple(part for part in kind.parts if part.since <= release),
+            hashed_as=kind.hashed_as if release <= kind.hashed_until else "",
+        )
         for kind in KINDS
         if kind.since <= release <= kind.until
         for version in (kind.version, *kind.older_versions)
