@@ -17,7 +17,7 @@ from tests.apiserver.replay import (
     differences_of_the_server,
     known_differences,
 )
-from tests.docs import chart_values, commands, dashboard_api, monitoring
+from tests.docs import chart_values, commands, dashboard_api, monitoring, releases
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
 
@@ -157,6 +157,7 @@ PAGES = {
     "docs/reference/chart-values.md": chart_values.page,
     "docs/reference/dashboard-api.md": dashboard_api.page,
     "docs/reference/lint.md": lint.page,
+    "docs/reference/releases.md": releases.page,
     "COVERAGE.md": coverage,
     **commands.PAGES,
 }

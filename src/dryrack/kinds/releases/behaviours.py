@@ -35,13 +35,13 @@ class AllocationBehaviour:
     # Devices can have compatibility groups, slices skipNodeOperations, and requests derived
     # attributes; in earlier releases the API server drops these fields.
     has_alpha_fields_of_1_37: bool
-    # Whether the limit of results is checked with each request, and not after all of them.
+    # The limit of results is checked with each request, and not after all of them.
     limit_is_checked_by_request: bool
-    # With the fields claim, request, count, before, and limit.
+    # The error about too many results, with the fields claim, request, count, before, and limit.
     limit_text: str
     # The place of a selector that fails on a device; with the fields index and device.
     failing_selector_text: str
-    # Added to an error about a missing key.
+    # The text that is added to an error about a missing key.
     missing_key_hint: str
 
 
