@@ -80,15 +80,15 @@ Asked = TypeVar("Asked", bound="Mapping[str, Any]")
 class Oracle(Generic[Answer]):
     """One running program; `ask` it as often as you like inside the `with` block."""
 
-    def __init__(self, program: Path, answer: type[Answer]) -> None:
-        self._program = program
+    def __init__(self, program: Path, answer: type[Answer], *arguments: str) -> None:
+        self._command = [str(program), *arguments]
         self._decode = msgspec.json.Decoder(answer).decode
         self._encode = msgspec.json.Encoder().encode
 
     def __enter__(self) -> Oracle[Answer]:
         self._talk = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [self._program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._talk
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._talk
         )
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="oracle-writer")
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="oracle-reader")
@@ -150,7 +150,7 @@ class Oracle(Generic[Answer]):
         if len(lines) < count:
             self._talk.seek(0)
             said = self._talk.read().decode(errors="replace").strip()
-            raise OracleError(f"{self._program.name} ended before its answer: {said[-4000:]}")
+            raise OracleError(f"{self._command[0]} ended before its answer: {said[-4000:]}")
         return lines
 
 

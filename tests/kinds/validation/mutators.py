@@ -166,7 +166,7 @@ def _set(pool: tuple[Any, ...]) -> Mutate:
     return mutate
 
 
-def _rename(pool: tuple[str, ...], value: Any) -> Mutate:
+def rename(pool: tuple[str, ...], value: Any) -> Mutate:
     """A new key in a map, for what another key had or for a value."""
 
     def mutate(chance: Random, container: Any, key: Any) -> None:
@@ -199,7 +199,7 @@ def _numbered(entry: Any, number: int) -> Any:
     return numbered
 
 
-def _fill(counts: tuple[int, ...], value: Any) -> Mutate:
+def fill(counts: tuple[int, ...], value: Any) -> Mutate:
     """A map of so many entries."""
 
     def mutate(chance: Random, container: Any, key: Any) -> None:
@@ -220,20 +220,20 @@ def _reversed(chance: Random, container: Any, key: Any) -> None:
         container[key].reverse()
 
 
-def _mutator(kind: str, path: str, how: str, mutate: Mutate) -> Mutator:
+def mutator(kind: str, path: str, how: str, mutate: Mutate) -> Mutator:
     return Mutator(f"{kind}:{path}:{how}", kind, tuple(path.split(".")), mutate)
 
 
-def _sets(kind: str, pools: dict[str, tuple[Any, ...]]) -> Iterator[Mutator]:
+def sets(kind: str, pools: dict[str, tuple[Any, ...]]) -> Iterator[Mutator]:
     for path, pool in pools.items():
-        yield _mutator(kind, path, "set", _set(pool))
+        yield mutator(kind, path, "set", _set(pool))
 
 
-def _lists(kind: str, limits: dict[str, tuple[int, Any]]) -> Iterator[Mutator]:
+def lists(kind: str, limits: dict[str, tuple[int, Any]]) -> Iterator[Mutator]:
     for path, (limit, sample) in limits.items():
         counts = (0, 1, limit - 1, limit, limit + 1)
-        yield _mutator(kind, path, "count", _count(counts, sample))
-        yield _mutator(kind, path, "twice", _twice)
+        yield mutator(kind, path, "count", _count(counts, sample))
+        yield mutator(kind, path, "twice", _twice)
 
 
 def _requirements(prefix: str) -> dict[str, tuple[Any, ...]]:
@@ -251,7 +251,7 @@ def _requirements(prefix: str) -> dict[str, tuple[Any, ...]]:
 
 
 def _metadata(kind: str) -> Iterator[Mutator]:
-    yield from _sets(
+    yield from sets(
         kind,
         {
             "metadata.name": (*SUBDOMAINS, NOTHING, ".", "..", "a%b"),
@@ -271,12 +271,10 @@ def _metadata(kind: str) -> Iterator[Mutator]:
             "metadata.ownerReferences.*.uid": ("",),
         },
     )
-    yield from _lists(
-        kind, {"metadata.finalizers": (2, "a/b"), "metadata.ownerReferences": (2, {})}
-    )
-    yield _mutator(kind, "metadata.labels", "key", _rename(KEYS, "x"))
-    yield _mutator(kind, "metadata.annotations", "key", _rename(KEYS, "x"))
-    yield _mutator(kind, "metadata.finalizers", "both", _set((["orphan", "foregroundDeletion"],)))
+    yield from lists(kind, {"metadata.finalizers": (2, "a/b"), "metadata.ownerReferences": (2, {})})
+    yield mutator(kind, "metadata.labels", "key", rename(KEYS, "x"))
+    yield mutator(kind, "metadata.annotations", "key", rename(KEYS, "x"))
+    yield mutator(kind, "metadata.finalizers", "both", _set((["orphan", "foregroundDeletion"],)))
 
 
 def _device_pools(device: str, policy: str) -> dict[str, tuple[Any, ...]]:
@@ -320,7 +318,7 @@ def _slices() -> Iterator[Mutator]:
     device = "spec.devices.*"
     policy = f"{device}.capacity.*.requestPolicy"
     yield from _metadata(kind)
-    yield from _sets(
+    yield from sets(
         kind,
         {
             "spec.driver": DRIVERS,
@@ -338,7 +336,7 @@ def _slices() -> Iterator[Mutator]:
             **_device_pools(device, policy),
         },
     )
-    yield from _lists(
+    yield from lists(
         kind,
         {
             "spec.devices": (64, {"name": "d"}),
@@ -351,16 +349,16 @@ def _slices() -> Iterator[Mutator]:
         },
     )
     plain = (127, 128, 129)
-    yield _mutator(kind, "spec.devices", "plain", _count_of(plain, {"name": "d"}))
+    yield mutator(kind, "spec.devices", "plain", _count_of(plain, {"name": "d"}))
     counters = (31, 32, 33)
     for path in (f"{device}.consumesCounters.*.counters", "spec.sharedCounters.*.counters"):
-        yield _mutator(kind, path, "fill", _fill(counters, {"value": "1"}))
-        yield _mutator(kind, path, "key", _rename(LABELS, {"value": "1"}))
+        yield mutator(kind, path, "fill", fill(counters, {"value": "1"}))
+        yield mutator(kind, path, "key", rename(LABELS, {"value": "1"}))
     for path, value in (("attributes", {"int": 1}), ("capacity", {"value": "1"})):
-        fill = _fill((27, 28, 29, 30, 31, 32, 33, 49), value)
-        yield _mutator(kind, f"{device}.{path}", "fill", fill)
-        yield _mutator(kind, f"{device}.{path}", "key", _rename(QUALIFIED, value))
-    yield _mutator(kind, f"{policy}.validValues", "reversed", _reversed)
+        some = fill((27, 28, 29, 30, 31, 32, 33, 49), value)
+        yield mutator(kind, f"{device}.{path}", "fill", some)
+        yield mutator(kind, f"{device}.{path}", "key", rename(QUALIFIED, value))
+    yield mutator(kind, f"{policy}.validValues", "reversed", _reversed)
 
 
 def _count_of(counts: tuple[int, ...], sample: Any) -> Mutate:
@@ -387,7 +385,7 @@ def _claim_spec(kind: str, spec: str) -> Iterator[Mutator]:
             f"{where}.tolerations.*.value": LABEL_VALUES,
             f"{where}.tolerations.*.effect": EFFECTS,
         }
-    yield from _sets(
+    yield from sets(
         kind,
         {
             **asked,
@@ -407,7 +405,7 @@ def _claim_spec(kind: str, spec: str) -> Iterator[Mutator]:
         },
     )
     selector = {"cel": {"expression": "true"}}
-    yield from _lists(
+    yield from lists(
         kind,
         {
             f"{claim}.requests": (32, {"name": "r", "exactly": {"deviceClassName": "c"}}),
@@ -440,7 +438,7 @@ def _claim_status() -> Iterator[Mutator]:
             ("shareID", (*UIDS, NOTHING)),
         )
     }
-    yield from _sets(
+    yield from sets(
         kind,
         {
             **named,
@@ -469,7 +467,7 @@ def _claim_status() -> Iterator[Mutator]:
         },
     )
     address = "10.0.0.1/8"
-    yield from _lists(
+    yield from lists(
         kind,
         {
             results: (32, {}),
@@ -499,10 +497,10 @@ def _condition(path: str) -> dict[str, tuple[Any, ...]]:
 def _others() -> Iterator[Mutator]:
     yield from _metadata("ResourceClaim/status")
     yield from _metadata("DeviceTaintRule/status")
-    yield from _sets("DeviceTaintRule/status", _condition("status.conditions.*"))
-    yield from _lists("DeviceTaintRule/status", {"status.conditions": (8, {"type": "t"})})
+    yield from sets("DeviceTaintRule/status", _condition("status.conditions.*"))
+    yield from lists("DeviceTaintRule/status", {"status.conditions": (8, {"type": "t"})})
     yield from _metadata("DeviceClass")
-    yield from _sets(
+    yield from sets(
         "DeviceClass",
         {
             "spec.selectors.*": ({}, {"cel": {}}, {"cel": None}),
@@ -527,11 +525,9 @@ def _others() -> Iterator[Mutator]:
     )
     config = {"opaque": {"driver": "d", "parameters": {}}}
     selector = {"cel": {"expression": "true"}}
-    yield from _lists(
-        "DeviceClass", {"spec.selectors": (32, selector), "spec.config": (32, config)}
-    )
+    yield from lists("DeviceClass", {"spec.selectors": (32, selector), "spec.config": (32, config)})
     yield from _metadata("DeviceTaintRule")
-    yield from _sets(
+    yield from sets(
         "DeviceTaintRule",
         {
             "spec.deviceSelector": (NOTHING, {}, {"driver": ""}),
@@ -550,7 +546,7 @@ def _templates() -> Iterator[Mutator]:
     kind = "ResourceClaimTemplate"
     yield from _metadata(kind)
     yield from _claim_spec(kind, "spec.spec")
-    yield from _sets(
+    yield from sets(
         kind,
         {
             "spec.metadata.name": ("x", ""),
@@ -567,13 +563,13 @@ def _templates() -> Iterator[Mutator]:
             "spec.metadata.labels.x": LABEL_VALUES,
         },
     )
-    yield _mutator(kind, "spec.metadata.labels", "key", _rename(KEYS, "x"))
-    yield _mutator(kind, "spec.metadata.annotations", "key", _rename(KEYS, "x"))
+    yield mutator(kind, "spec.metadata.labels", "key", rename(KEYS, "x"))
+    yield mutator(kind, "spec.metadata.annotations", "key", rename(KEYS, "x"))
 
 
 def _pods() -> Iterator[Mutator]:
     used = "spec.containers.*.resources.claims"
-    yield from _sets(
+    yield from sets(
         "Pod",
         {
             "spec.resourceClaims.*.name": (*LABELS, "gpu", "nic"),
@@ -585,7 +581,7 @@ def _pods() -> Iterator[Mutator]:
             "spec.initContainers.*.resources.claims.*.name": ("gpu", "", "none"),
         },
     )
-    yield from _lists("Pod", {"spec.resourceClaims": (2, {}), used: (3, {"name": "gpu"})})
+    yield from lists("Pod", {"spec.resourceClaims": (2, {}), used: (3, {"name": "gpu"})})
 
 
 # Values of a wrong type are no validation error: the request is refused before.
@@ -609,7 +605,7 @@ def _types() -> Iterator[Mutator]:
         ),
     }.items():
         for path in paths:
-            yield _mutator(kind, path, "type", _set(WRONG_TYPES))
+            yield mutator(kind, path, "type", _set(WRONG_TYPES))
 
 
 MUTATORS: tuple[Mutator, ...] = (

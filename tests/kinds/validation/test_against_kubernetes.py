@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from tests.golang import build
+from tests.kinds.validation import gated
 from tests.kinds.validation.cases import ASKED, MODULE, Case, load
 from tests.kinds.validation.generator import questions
 from tests.kinds.validation.judgement import Answer, difference, ours
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 QUESTIONS = 6000
+GATED_QUESTIONS = 2000
 SEED = 36
 SHOWN_MAX = 5
 
@@ -48,6 +50,23 @@ def test_every_cause_is_the_servers(server: Oracle[Answer]) -> None:
 
     shown = "\n---\n".join(found[:SHOWN_MAX])
     assert not found, f"{len(found)} of {QUESTIONS} differ (seed {SEED}):\n{shown}"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(1800)
+def test_every_cause_about_a_gated_field_is_the_servers() -> None:
+    """Fields behind feature gates, on a server on which the gates are on."""
+    found = []
+    gates = ",".join(f"{name}={str(value).lower()}" for name, value in gated.GATES.items())
+    checker = SelectorChecker(FeatureSet(ASKED, gated.GATES))
+    with Oracle(build(MODULE).path("validate"), Answer, gates) as server:
+        for question, theirs in server.ask(gated.questions(GATED_QUESTIONS, seed=SEED)):
+            differs = difference(theirs, ours(question, checker, ASKED, gated.GATES))
+            if differs:
+                found.append(f"{yaml.safe_dump(question)}\n{differs}")
+
+    shown = "\n---\n".join(found[:SHOWN_MAX])
+    assert not found, f"{len(found)} of {GATED_QUESTIONS} differ (seed {SEED}):\n{shown}"
 
 
 @pytest.mark.real

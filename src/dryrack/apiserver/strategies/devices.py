@@ -136,7 +136,7 @@ class DeviceStrategy(Strategy):
         )
 
     def _drop_disabled(self, obj: Raw, old: Raw | None) -> Raw:
-        dropped = drop_disabled(to_v1(obj), None if old is None else to_v1(old))
+        dropped = drop_disabled(to_v1(obj), None if old is None else to_v1(old), self._features)
         return self.from_storage(dropped.document) if dropped.fields else obj
 
 

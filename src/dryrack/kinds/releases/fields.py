@@ -6,7 +6,7 @@ for each item of a list, and `{}` for each value of a map. Paths are those of th
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dryrack.kinds.releases.gates import gates_of
@@ -103,27 +103,56 @@ GATED_FIELDS = (
 Path = tuple[str | int, ...]
 
 
+@dataclass(slots=True)
+class _Node:
+    """The gated fields of an object, and the parts of the object that have some."""
+
+    fields: dict[str, list[GatedField]] = field(default_factory=dict)
+    parts: dict[str, "_Node"] = field(default_factory=dict)
+    lists: dict[str, "_Node"] = field(default_factory=dict)
+    maps: dict[str, "_Node"] = field(default_factory=dict)
+
+    def add(self, gated: GatedField) -> None:
+        node = self
+        *steps, last = gated.path.split(".")
+        for step in steps:
+            name = step.rstrip("[]{}")
+            below = node.lists if step.endswith("[]") else node.maps
+            node = (node.parts if step == name else below).setdefault(name, _Node())
+        node.fields.setdefault(last, []).append(gated)
+
+    def find(self, value: Any, path: Path) -> Iterator[tuple[Path, GatedField]]:
+        # This runs for every attribute of every slice, and hardly any has such a field.
+        if not isinstance(value, Mapping):
+            return
+        if not self.fields.keys().isdisjoint(value):
+            for name, gated in self.fields.items():
+                if value.get(name) is not None:
+                    yield from (((*path, name), each) for each in gated)
+        for name, part in self.parts.items():
+            yield from part.find(value.get(name), (*path, name))
+        for name, part in self.lists.items():
+            items = value.get(name)
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                yield from part.find(item, (*path, name, index))
+        for name, part in self.maps.items():
+            entries = value.get(name)
+            for key, item in entries.items() if isinstance(entries, Mapping) else ():
+                yield from part.find(item, (*path, name, key))
+
+
+def _by_kind() -> dict[str, _Node]:
+    nodes: dict[str, _Node] = {}
+    for gated in GATED_FIELDS:
+        nodes.setdefault(gated.kind, _Node()).add(gated)
+    return nodes
+
+
+_NODES = _by_kind()
+
+
 def find_gated(document: Mapping[str, Any]) -> Iterator[tuple[Path, GatedField]]:
     """Yield the gated fields that a document sets, with their paths, for any release."""
-    for field in GATED_FIELDS:
-        if field.kind == document.get("kind"):
-            for path in _find(document, field.path.split("."), ()):
-                yield path, field
-
-
-def _find(value: Any, steps: list[str], path: Path) -> Iterator[Path]:
-    if not steps:
-        if value not in (None, "", [], {}):
-            yield path
-        return
-    step, *rest = steps
-    name = step.rstrip("[]{}")
-    below = value.get(name) if isinstance(value, Mapping) else None
-    if step.endswith("[]") and isinstance(below, list | tuple):
-        for index, each in enumerate(below):
-            yield from _find(each, rest, (*path, name, index))
-    elif step.endswith("{}") and isinstance(below, Mapping):
-        for key, each in below.items():
-            yield from _find(each, rest, (*path, name, key))
-    elif step == name:
-        yield from _find(below, rest, (*path, name))
+    kind = document.get("kind")
+    node = _NODES.get(kind) if isinstance(kind, str) else None
+    return iter(()) if node is None else node.find(document, ())

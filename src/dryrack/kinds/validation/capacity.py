@@ -37,8 +37,14 @@ class RangeLimits(NamedTuple):
     allow_fractions: bool
 
     def key(self, value: Quantity) -> str:
-        """Return a text that equal values have in common."""
-        return str(value.nanos) if self.allow_fractions else str(value.value())
+        """Return the text by which the server compares values; "500m" and "0.5" differ."""
+        if not self.allow_fractions:
+            return str(value.value())
+        decimals = max(-value.scale, 0)
+        digits = str(abs(value.unscaled) * 10 ** max(value.scale, 0)).zfill(decimals + 1)
+        sign = "-" if value.unscaled < 0 else ""
+        whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :]
+        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
 
 
 def exclusive_capacity(field: str, capacity: DeviceCapacity) -> Iterator[FieldProblem]:

@@ -53,7 +53,11 @@ _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
 _NODE_OPERATIONS = ("*", "NodePrepareResources", "NodeUnprepareResources")
 _EMPTY: tuple[object, ...] = (None, "", [], {})
-_PATH_TEXTS = ("may not contain '", "may not be '")
+# The beginnings of handwritten problems that no declared check replaces.
+_OTHER_TEXTS = (
+    *("may not contain '", "may not be '", "must be referenced by "),
+    "may only be set on a slice ",
+)
 _UPDATE_TEXTS = {
     "immutable": "field is immutable",
     "no-modify": "field cannot be modified once set",
@@ -351,4 +355,4 @@ def _origin(problem: FieldProblem) -> str:
     """Return the kind of check where a field can have invalid values for several reasons."""
     if problem.detail in _UPDATE_TEXTS.values():
         return "change"
-    return "path" if problem.detail.startswith(_PATH_TEXTS) else ""
+    return "other" if problem.detail.startswith(_OTHER_TEXTS) else ""

@@ -101,7 +101,7 @@ class DeviceRules(KindRules):
         return with_defaults(obj)
 
     def as_new(self, obj: Raw) -> Raw:
-        new = drop_disabled(to_v1(super().as_new(obj))).document
+        new = drop_disabled(to_v1(super().as_new(obj)), features=self._judging.features).document
         if self.namespaced:
             return new
         return {**new, "metadata": {**new["metadata"], "generation": 1}}

@@ -6,7 +6,7 @@ from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import Device, NodeAllocatableMapping, NodeAllocatableOverhead
 from dryrack.kinds.validation.problems import FieldProblem, Reason, Token, invalid, required
 
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
+_NATIVE = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
 
 
