@@ -12,8 +12,9 @@ so a rounding error of the simplex can make it weaker, and never wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil, gcd, lcm
 from typing import TYPE_CHECKING
 
 from dryrack.planning.covering import (
@@ -39,6 +40,8 @@ _PRICING_MAX = 400
 _ROUNDS_MAX = 60
 _DENOMINATOR_MAX = 10**9
 _MARGIN = 1e-7
+# Costs that the rounding of a bound looks at.
+_UNITS_MAX = 2**22
 
 
 @dataclass(slots=True)
@@ -53,10 +56,25 @@ class Columns:
     rents: tuple[Fraction, ...]
     # Whether `known` has every configuration that is part of no other.
     are_all: bool
+    # Configurations that may fit, which the bound is about.
+    possible: list[Column] = field(default_factory=list)
 
 
-def columns_of(problem: Covering, start: Sequence[Column], looks_max: int = LOOKS_MAX) -> Columns:
-    """Return all columns, or those that are generated from the columns of good solutions."""
+def columns_of(
+    problem: Covering,
+    start: Sequence[Column],
+    looks_max: int = LOOKS_MAX,
+    base: Columns | None = None,
+) -> Columns:
+    """
+    Return all columns, or those that are generated from the columns of good solutions.
+
+    `base` has the columns of the same problem with a greater demand.
+    """
+    if base is not None and base.are_all:
+        return _solve_all(problem, base.known, base.possible)
+    if base is not None:
+        return generate(problem, (*start, *base.known))
     every = enumerate_all(problem, looks_max)
     if every is None:
         return generate(problem, start)
@@ -64,19 +82,34 @@ def columns_of(problem: Covering, start: Sequence[Column], looks_max: int = LOOK
     known = possible
     if problem.has_unknown:
         known = maximal(each for each in every if problem.fits(*each))
+    return _solve_all(problem, known, possible)
+
+
+def _solve_all(problem: Covering, known: list[Column], possible: list[Column]) -> Columns:
+    """Return the solution and the bound of all columns."""
+    nothing = (0,) * len(problem.demand)
+    if not any(problem.demand):
+        zero = tuple(NOTHING for _ in problem.demand)
+        rents = tuple(NOTHING for _ in problem.prices)
+        return Columns(known, None, NOTHING, zero, rents, True, possible)
     solution = _solve(problem, known)
     relaxed = solution if known == possible else _solve(problem, possible)
     if relaxed is None:
         none = tuple(NOTHING for _ in problem.prices)
-        return Columns(known, solution, NOTHING, tuple(NOTHING for _ in problem.demand), none, True)
+        zero = tuple(NOTHING for _ in nothing)
+        return Columns(known, solution, NOTHING, zero, none, True, possible)
     values = _fractions(relaxed, problem)
 
     def best(type_: int) -> Fraction:
-        own = (worth(each.counts, values) for each in possible if each.type == type_)
+        own = (
+            worth(least(each.counts, problem.demand), values)
+            for each in possible
+            if each.type == type_
+        )
         return max(own, default=NOTHING)
 
     bound, scaled, rents = lower_bound(problem, values, [best(each) for each in problem.types])
-    return Columns(known, solution, bound, scaled, rents, are_all=True)
+    return Columns(known, solution, bound, scaled, rents, True, possible)
 
 
 def enumerate_all(problem: Covering, looks_max: int) -> list[Column] | None:
@@ -303,26 +336,28 @@ def _rent(problem: Covering, solution: LinearSolution, type_: int) -> float:
 
 def round_up(bound: Fraction, prices: Sequence[Fraction], limit: Fraction) -> Fraction:
     """Return the least cost of whole nodes that is not below the bound; `limit` is reachable."""
-    import heapq
-
-    wanted = sorted({each for each in prices if each > 0 and each <= limit})
+    wanted = [each for each in {*prices} if 0 < each <= limit]
     if not wanted or bound <= 0:
         return bound
-    sums = [NOTHING]
-    seen = {NOTHING}
-    for _ in range(_SUMS_MAX):
-        if not sums:
-            break
-        total = heapq.heappop(sums)
-        if total >= bound:
-            return min(total, limit)
-        for each in wanted:
-            after = total + each
-            if after not in seen and after <= limit:
-                seen.add(after)
-                heapq.heappush(sums, after)
-    return bound
-
-
-# Costs that the rounding of a bound looks at.
-_SUMS_MAX = 20_000
+    # In units of which every price is a multiple, the costs are integers.
+    denominator = lcm(*(each.denominator for each in wanted))
+    sizes = sorted(int(each * denominator) for each in wanted)
+    unit = gcd(*sizes)
+    sizes = [each // unit for each in sizes]
+    lowest = ceil(bound * denominator / unit)
+    highest = int(limit * denominator / unit)
+    if highest > _UNITS_MAX:
+        return min(Fraction(lowest * unit, denominator), limit)
+    # Bit n is set if n units are the cost of some nodes.
+    mask = (1 << (highest + 1)) - 1
+    reachable = 1
+    for size in sizes:
+        shift = size
+        while shift <= highest:
+            reachable |= (reachable << shift) & mask
+            shift *= 2
+    above = reachable >> lowest
+    if not above:
+        return limit
+    next_one = (above & -above).bit_length() - 1
+    return min(Fraction((lowest + next_one) * unit, denominator), limit)

@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from dryrack.allocation import AllocationError, LiveAllocator, Unsatisfiable
+from dryrack.allocation import (
+    Allocated,
+    AllocationError,
+    LiveAllocator,
+    Search,
+    Unsatisfiable,
+)
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.resource import DeviceClaim, ResourceClaim, ResourceClaimSpec
-from dryrack.placement import Configurations, Effort, PlacementScope, kinds_of
+from dryrack.placement import SEARCHES_MAX, Configurations, Effort, PlacementScope, kinds_of
 from dryrack.planning.covering import Row
 
 if TYPE_CHECKING:
@@ -51,7 +57,9 @@ class Oracle:
         self.kinds = kinds_of(members, PlacementScope(cluster, profile))
         self._effort = Effort(_ENOUGH, _ENOUGH, 0, _ENOUGH)
         self._configurations = Configurations(self.kinds, cluster, self._effort)
-        self._unknown: set[tuple[Hashable, Counts]] = set()
+        # Answers after long searches, of which there are few: each takes half a second.
+        self._searched: dict[tuple[Hashable, Counts], bool | None] = {}
+        self._searches_left = SEARCHES_MAX
         self._served: dict[tuple[Hashable, _Shape], int] = {}
         self.states: list[NodeState] = []
         if self.depends_on_others(cluster.fleet.states()):
@@ -108,9 +116,21 @@ class Oracle:
         if self._configurations.fits(state, numbers):
             return True
         key = (self._configurations.symmetry_key(state), numbers)
-        if self._effort.is_undecided:
-            self._unknown.add(key)
-        return None if key in self._unknown else False
+        if self._effort.is_undecided and key not in self._searched:
+            self._searched[key] = self._search(state, numbers)
+        return self._searched.get(key, False)
+
+    def _search(self, state: NodeState, numbers: Counts) -> bool | None:
+        """Return whether the node has the devices after a long search; None if it is unknown."""
+        claims = self._configurations.claims(state, numbers)
+        outcome = self._cluster.allocator.begin(state.node, claims)
+        if isinstance(outcome, Search) and self._searches_left > 0:
+            self._searches_left -= 1
+            outcome.finish()
+            outcome = self._cluster.allocator.begin(state.node, claims)
+        if isinstance(outcome, Allocated):
+            return True
+        return False if isinstance(outcome, Unsatisfiable) else None
 
     def signature(self, state: NodeState) -> Hashable:
         """Return a value that is equal for nodes that take the same units."""

@@ -258,13 +258,17 @@ class _Planner:
                 why = "no instance type takes it, and the existing nodes that could are full"
                 refused |= {member.name: why for member in group}
         smaller = self._refuse(workload, refused)
-        return smaller, self._solve_for(table, smaller)
+        return smaller, self._solve_for(table, smaller, solution)
 
-    def _solve_for(self, table: _Table, workload: Workload) -> Solution:
+    def _solve_for(self, table: _Table, workload: Workload, before: Solution) -> Solution:
+        """Return the solution for a part of the workload that `before` is for."""
         names = {member.name for member in workload.members}
         problem = table.problem.with_demand(table.units_of(names))
         solution = solve_covering(
-            problem, looks_max=self._limits.looks, steps_max=self._limits.steps
+            problem,
+            looks_max=self._limits.looks,
+            steps_max=self._limits.steps,
+            base=before.columns,
         )
         assert solution is not None, "a smaller demand can be covered, too"
         return solution
@@ -282,7 +286,7 @@ class _Planner:
         while high - low > 1:
             middle = (low + high) // 2
             smaller = _only(workload, blocks[:middle])
-            trial = self._solve_for(table, smaller)
+            trial = self._solve_for(table, smaller, solution)
             if self._is_within(table, trial):
                 low, best = middle, trial
             else:
@@ -291,7 +295,7 @@ class _Planner:
         for block in blocks[low + 1 :]:
             if self._limits.is_over():
                 break
-            trial = self._solve_for(table, _only(workload, [*chosen, block]))
+            trial = self._solve_for(table, _only(workload, [*chosen, block]), solution)
             if self._is_within(table, trial):
                 chosen.append(block)
                 best = trial
@@ -329,6 +333,7 @@ class _Planner:
                     table.problem.with_demand(less),
                     looks_max=_FEWER_LOOKS,
                     steps_max=_FEWER_STEPS,
+                    base=solution.columns,
                 )
                 if trial is not None and trial.cost < solution.cost:
                     nodes = sum(1 for each in trial.nodes if each.type < len(self._types))

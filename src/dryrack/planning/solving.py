@@ -49,19 +49,29 @@ class Solution:
     proof: str
     # The cost of first-fit-decreasing with the cheapest type.
     first_fit: Fraction
+    columns: Columns | None = None
 
 
 def solve_covering(
-    problem: Covering, *, looks_max: int = LOOKS_MAX, steps_max: int = STEPS_MAX
+    problem: Covering,
+    *,
+    looks_max: int = LOOKS_MAX,
+    steps_max: int = STEPS_MAX,
+    base: Columns | None = None,
 ) -> Solution | None:
-    """Return the best nodes for the demand, or None if the types of unlimited supply lack some."""
+    """
+    Return the best nodes for the demand, or None if the types of unlimited supply lack some.
+
+    `base` has the columns of the same problem with a greater demand.
+    """
     demand = problem.demand
     simple = first_fit(problem, demand, cheapest_type)
     if simple is None:
         return None
     by_pod = first_fit(problem, demand, cheapest_pod)
     plans = [each for each in (simple, by_pod) if each is not None]
-    columns = columns_of(problem, maximal(each for plan in plans for each in plan), looks_max)
+    start = maximal(each for plan in plans for each in plan)
+    columns = columns_of(problem, start, looks_max, base)
     weights = shares(problem)
     for values in (weights, tuple(map(float, columns.values))):
         plan = greedy(problem, columns.known, values, demand)
@@ -83,12 +93,12 @@ def solve_covering(
     bound = round_up(columns.bound, _prices(problem), cost)
     if is_exhausted or cost <= bound:
         proof = f"search exhausted ({steps} nodes)" if is_exhausted else "the bound is reached"
-        return Solution(tuple(best), cost, bound, True, proof, problem.cost(simple))
+        return Solution(tuple(best), cost, bound, True, proof, problem.cost(simple), columns)
     above = float((cost - bound) / bound * 100) if bound else 100.0
     proof = f"within {above:.1f} % of the bound; the search stopped at its limit"
     if problem.has_unknown:
         proof += ", and the decider left some questions undecided"
-    return Solution(tuple(best), cost, bound, False, proof, problem.cost(simple))
+    return Solution(tuple(best), cost, bound, False, proof, problem.cost(simple), columns)
 
 
 def _prices(problem: Covering) -> list[Fraction]:
