@@ -22,6 +22,10 @@ from dryrack.placement import (
     GangKey,
     GangPlaced,
     Member,
+    Occupant,
+    Unfinished,
+    Unplaced,
+    decide,
     place_gang_now,
 )
 from dryrack.planning import NewNode, NodeType, Workload
@@ -315,14 +319,35 @@ def cheapest_by_brute_force(case: RandomCase) -> Fraction | None:
 def fits_together(members: list[Member], type_: NodeType) -> bool:
     """Return True if the decider places the pods together on a node of the type."""
     cluster = empty_cluster()
-    new = type_.make("node")
-    cluster.fleet.put(new.node)
-    allocator = cluster.allocator
-    assert isinstance(allocator, LiveAllocator), "the cluster has such an allocator"
-    for each in new.slices:
-        allocator.put_slice(each)
+    add_node(cluster, type_.make("node"))
     key = GangKey(Dialect.LABELS, "default", "all")
     gang = Gang(key=key, min_count=len(members), members=tuple(m.pod for m in members))
     outcome = place_gang_now(gang, members, cluster)
     assert isinstance(outcome, GangPlaced) or not outcome.undecided, "the case is small enough"
     return isinstance(outcome, GangPlaced)
+
+
+def add_node(cluster: Cluster, new: NewNode) -> None:
+    """Add a node with its devices."""
+    cluster.fleet.put(new.node)
+    allocator = cluster.allocator
+    assert isinstance(allocator, LiveAllocator), "the cluster has such an allocator"
+    for each in new.slices:
+        cluster.fleet.reopen(allocator.put_slice(each))
+
+
+def place_next(member: Member, cluster: Cluster) -> bool:
+    """Place the pod as the scheduler does; return whether it has a node."""
+    outcome = decide(member.pod, member.wanted, member.allocated, cluster)
+    while isinstance(outcome, Unfinished):
+        if outcome.search is not None:
+            outcome.search.finish()
+        outcome = decide(member.pod, member.wanted, member.allocated, cluster)
+    if isinstance(outcome, Unplaced):
+        return False
+    assert isinstance(cluster.allocator, LiveAllocator), "the cluster has such an allocator"
+    occupant = Occupant.of(member.pod, claims=member.claims)
+    cluster.fleet.add_pod(member.name, outcome.node, occupant)
+    for name, allocation in outcome.given.items():
+        cluster.fleet.reopen(cluster.allocator.set_allocation(name, allocation))
+    return True
