@@ -31,7 +31,7 @@ from tests.realcluster.controlplane import Options
 from tests.realcluster.guard import throw_away
 
 from dryrack.client.endpoints import CLAIMS, NODES
-from dryrack.kubeletplugin.protocol import DRA_V1, message
+from dryrack.kubeletapi import DRA_V1, message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

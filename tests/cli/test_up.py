@@ -42,6 +42,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def fetched(kubeconfig: Path, path: str, body: Raw | None = None) -> Raw:
     """Return the answer to a GET, or to a POST of a body, with a kubeconfig's certificate."""
+    found: Raw = json.loads(asked(kubeconfig, path, body))
+    return found
+
+
+def asked(kubeconfig: Path, path: str, body: Raw | None = None, method: str | None = None) -> str:
+    """Return the text of the answer."""
     config = yaml.safe_load(kubeconfig.read_text())
     names = {each["name"]: each["context"] for each in config["contexts"]}
     context = names[config["current-context"]]
@@ -53,10 +59,10 @@ def fetched(kubeconfig: Path, path: str, body: Raw | None = None) -> Raw:
     tls.load_cert_chain(pair)
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(cluster["server"] + path, data, headers)
+    request = urllib.request.Request(cluster["server"] + path, data, headers, method=method)
     with urllib.request.urlopen(request, context=tls) as answer:
-        found: Raw = json.load(answer)
-        return found
+        text: str = answer.read().decode()
+        return text
 
 
 def _entry(entries: list[Raw], name: str) -> Raw:

@@ -25,10 +25,10 @@ from dryrack.cluster.initial_objects import add_allocation_states
 from dryrack.cluster.process.instances import instance
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.process.node_plugins import COMMAND, NEEDS, NodePlugins, NodeSite
+from dryrack.kubeletapi import DRA_V1
 from dryrack.kubeletplugin import Sockets, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import FakeKind
 from dryrack.kubeletplugin.kinds.gpu import GpuKind
-from dryrack.kubeletplugin.protocol import DRA_V1
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -22,17 +22,17 @@ from dryrack.hardware import (
     faults_of,
     node_annotation,
 )
-from dryrack.kubeletplugin import NodeFaultWatch, SlicePublisher, serving_kubelet
-from dryrack.kubeletplugin.device_health import DriverGoneError, reports
-from dryrack.kubeletplugin.kinds.fake import FakeKind
-from dryrack.kubeletplugin.node_faults import until_answered
-from dryrack.kubeletplugin.protocol import (
+from dryrack.kubeletapi import (
     DRA_V1,
     HEALTH_V1,
     HEALTH_V1ALPHA1,
     REGISTRATION,
     message,
 )
+from dryrack.kubeletplugin import NodeFaultWatch, SlicePublisher, serving_kubelet
+from dryrack.kubeletplugin.device_health import DriverGoneError, reports
+from dryrack.kubeletplugin.kinds.fake import FakeKind
+from dryrack.kubeletplugin.node_faults import until_answered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -20,9 +20,9 @@ from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.process.instances import InstanceError, instance
 from dryrack.cluster.process.node_plugins import NodePlugins, NodeSite
+from dryrack.kubeletapi import DRA_V1
 from dryrack.kubeletplugin import Sockets, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import DRIVER, FakeKind
-from dryrack.kubeletplugin.protocol import DRA_V1
 
 if TYPE_CHECKING:
     from tests.client.planes import Site

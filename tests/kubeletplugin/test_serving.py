@@ -17,12 +17,13 @@ import pytest
 from google.protobuf import descriptor_pb2
 from tests.kubeletplugin.nodes import NODE, bench
 
+from dryrack import kubeletapi
 from dryrack.client.endpoints import NODES, SLICES
 from dryrack.client.timekeeping import settle
 from dryrack.cluster.process.node_plugins import REGISTRATION_SECONDS, NodePlugins, NodeSite
-from dryrack.kubeletplugin import Sockets, protocol, serving_kubelet
+from dryrack.kubeletapi import DRA_V1, DRA_V1BETA1, REGISTRATION, message
+from dryrack.kubeletplugin import Sockets, serving_kubelet
 from dryrack.kubeletplugin.kinds.fake import DRIVER
-from dryrack.kubeletplugin.protocol import DRA_V1, DRA_V1BETA1, REGISTRATION, message
 
 ODD_NAMES = ("../../../etc/passwd", "/", "..", "a\\b", "%2e%2e", "x" * 300, "")
 
@@ -215,7 +216,7 @@ async def _code(sockets: Sockets, data: bytes) -> str:
 
 def test_the_descriptor_set_is_what_the_proto_files_say() -> None:
     """Every message, field, number and method of the sources is in the compiled set."""
-    folder = Path(protocol.__file__).parent
+    folder = Path(kubeletapi.__file__).parent
     compiled = descriptor_pb2.FileDescriptorSet.FromString((folder / "kubelet.pb").read_bytes())
     written = {path.name: declared(path.read_text()) for path in folder.glob("*.proto")}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dryrack.allocation import LiveAllocator
     from dryrack.base.ports import Chance
     from dryrack.cluster.engines import Wiring
-    from dryrack.controllers import Drivers, Engine
+    from dryrack.controllers import DriverProcesses, Drivers, Engine
     from dryrack.controllers.provisioning import ProvisionerSettings
     from dryrack.controllers.slices import PublisherSettings
     from dryrack.hardware.catalogue import Catalogue, InstanceType
@@ -93,6 +93,10 @@ def assemble_engines(options: EngineOptions | None = None) -> tuple[Family, ...]
         Family("scheduler", ("scheduler",), _Scheduling(options).run),
         *(Family("plugin", ("plugin",), _Publishing(each).run) for each in options.plugins),
     ]
+    processes = None if options.drivers is None else options.drivers.processes
+    if processes is not None:
+        run_processes = _DriverProcesses(processes).run
+        families.append(Family("driver-processes", ("driver-processes",), run_processes))
     if has_compute_domains(options.machines):
         families.append(Family("computedomains", ("computedomains",), _run_compute_domains))
     if options.provisioner is not None:
@@ -239,6 +243,24 @@ class _Publishing:
 
         includes = self.plugin.includes
         return is_virtual(node) and (includes is None or includes(node))
+
+
+@dataclass(frozen=True, slots=True)
+class _DriverProcesses:
+    """Registers driver programs with the kubelets of virtual nodes, and calls them."""
+
+    processes: DriverProcesses
+
+    async def run(self, _: Collection[str], wiring: Wiring) -> None:
+        from dryrack.controllers import is_virtual
+
+        informers = wiring.informers
+        assert informers is not None, "engines of one cluster share them"
+
+        async def start() -> None:
+            await self.processes.run(wiring.client, informers, is_virtual)
+
+        await wiring.supervise("driver-processes", start)
 
 
 @dataclass(frozen=True, slots=True)

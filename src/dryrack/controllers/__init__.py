@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         publisher,
         run,
     )
-    from dryrack.controllers.pods.drivers import Drivers
+    from dryrack.controllers.pods.drivers import DriverProcesses, Drivers
     from dryrack.controllers.pods.logs import log_of
     from dryrack.controllers.pods.virtual import RUN_BY, is_played, is_virtual
     from dryrack.controllers.writes import Create, Delete, EngineContext, Write
@@ -29,7 +29,7 @@ else:
         {
             "containers.sandboxes": "Sandboxes",
             "engines": "ENGINES Engine compute_domains provisioner publisher run",
-            "pods.drivers": "Drivers",
+            "pods.drivers": "DriverProcesses Drivers",
             "pods.logs": "log_of",
             "pods.virtual": "RUN_BY is_played is_virtual",
             "writes": "Create Delete EngineContext Write",
@@ -41,6 +41,7 @@ __all__ = [
     "RUN_BY",
     "Create",
     "Delete",
+    "DriverProcesses",
     "Drivers",
     "Engine",
     "EngineContext",

@@ -15,7 +15,7 @@ import grpc
 
 from dryrack.client.timekeeping import deadline
 from dryrack.hardware import Health
-from dryrack.kubeletplugin.protocol import message
+from dryrack.kubeletapi import message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

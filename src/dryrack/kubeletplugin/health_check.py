@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from dryrack.kubeletplugin.protocol import DRA_V1, REGISTRATION
+from dryrack.kubeletapi import DRA_V1, REGISTRATION
 from dryrack.kubeletplugin.serving import SocketError
 
 if TYPE_CHECKING:

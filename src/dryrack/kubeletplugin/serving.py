@@ -20,10 +20,7 @@ from google.protobuf.message import DecodeError
 
 from dryrack.base.errors import DryrackError
 from dryrack.hardware import NO_FAULTS
-from dryrack.kubeletplugin.device_health import HealthStreams
-from dryrack.kubeletplugin.node_faults import failure, until_answered
-from dryrack.kubeletplugin.plugin import ClaimReference
-from dryrack.kubeletplugin.protocol import (
+from dryrack.kubeletapi import (
     DRA_V1,
     DRA_V1BETA1,
     DRA_VERSIONS,
@@ -33,6 +30,9 @@ from dryrack.kubeletplugin.protocol import (
     REGISTRATION,
     message,
 )
+from dryrack.kubeletplugin.device_health import HealthStreams
+from dryrack.kubeletplugin.node_faults import failure, until_answered
+from dryrack.kubeletplugin.plugin import ClaimReference
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

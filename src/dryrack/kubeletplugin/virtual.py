@@ -79,6 +79,11 @@ class VirtualDrivers:
         """By the UID of a claim: the drivers and nodes for which it is prepared."""
         self._listeners: list[Callable[[str], None]] = []
 
+    @property
+    def processes(self) -> None:
+        """Return nothing: no driver is a program."""
+        return None
+
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with the name of a node whenever its prepared claims change."""
         self._listeners.append(listener)

@@ -62,6 +62,10 @@ class NodeDrivers:
     by_node: dict[str, VirtualDrivers] = field(default_factory=dict)
 
     @property
+    def processes(self) -> None:
+        return None
+
+    @property
     def names(self) -> Collection[str]:
         return {name for drivers in self.by_node.values() for name in drivers.names}
 

@@ -63,6 +63,15 @@ class UpOptions:
             help="Devices of each virtual node, for example gpu:8, fake:8, file. Repeatable.",
         ),
     ] = ()
+    kubelet_dir: Annotated[
+        str,
+        _inhabitants_option(
+            "--kubelet-dir",
+            metavar="DIRECTORY",
+            help="Let driver programs register below DIRECTORY/NODE/plugins_registry; the pods of "
+            "the node wait until the drivers have prepared their claims.",
+        ),
+    ] = ""
     config: Annotated[
         tuple[str, ...],
         _inhabitants_option(

@@ -135,6 +135,7 @@ def _launch_of(options: UpOptions) -> Launch:
         catalogue_files=tuple(os.path.abspath(each) for each in options.catalogue_file),
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
+        kubelet_directory=_kubelet_directory(options.kubelet_dir),
         omits_device_classes=options.no_device_classes,
         release=release,
         feature_gates=gates,
@@ -146,6 +147,20 @@ def _launch_of(options: UpOptions) -> Launch:
         merges=options.merge,
         dashboard=dashboard,
     )
+
+
+def _kubelet_directory(text: str) -> Path | None:
+    """Return the directory for driver programs; raise if it cannot be used."""
+    if not text:
+        return None
+    directory = Path(text).absolute()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--kubelet-dir {text}: {error.strerror}; name a directory") from None
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(f"--kubelet-dir {text}: not writable; name a directory of your own")
+    return directory
 
 
 def node_pattern(pattern: str) -> str:

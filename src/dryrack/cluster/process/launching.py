@@ -74,6 +74,8 @@ class Launch:
     """The instance type of the initial nodes."""
     devices: Sequence[DeviceKind] = ()
     """The simulated devices of every virtual node."""
+    kubelet_directory: Path | None = None
+    """Where driver programs register with the kubelets of the nodes; None: there are none."""
     omits_device_classes: bool = False
     """True if the DeviceClasses of the catalog and of `devices` are left to charts."""
     release: Release = DEFAULT_RELEASE

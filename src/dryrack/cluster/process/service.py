@@ -33,6 +33,7 @@ from dryrack.cluster.initial_objects import (
     add_objects,
     is_ready,
 )
+from dryrack.cluster.ports import SystemClock
 from dryrack.cluster.private_files import write_private
 from dryrack.cluster.process.launching import PROGRESS, WARNING
 from dryrack.cluster.process.serving import AddressError, listen, served
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.process.launching import Launch, ReadPast
     from dryrack.cluster.snapshots.past import Past
     from dryrack.hardware.catalogue import InstanceType
+    from dryrack.kubeletplugin import VirtualDrivers
 
 # The engines are loaded once no request has arrived for so long after the first one; they wait
 # this long at most. A busy machine may take half a second to start `kubectl`.
@@ -86,11 +88,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
 
             journal = SqliteJournal(launch.data_directory, on_failure=stopping.set)
             stack.push_async_callback(journal.close)
-        drivers = None
-        if launch.devices:
-            from dryrack.kubeletplugin import VirtualDrivers
-
-            drivers = VirtualDrivers(launch.devices)
+        drivers = _drivers(launch)
         plane = build_control_plane(
             ControlPlaneOptions(
                 authorization=launch.authorization,
@@ -282,6 +280,20 @@ def _machines(launch: Launch) -> Collection[InstanceType]:
     if launch.machine is not None:
         return (launch.machine,)
     return launch.catalogue.instance_types.values() if launch.catalogue is not None else ()
+
+
+def _drivers(launch: Launch) -> VirtualDrivers | None:
+    """Return the drivers of the nodes: simulated ones, and programs; None without any."""
+    from dryrack.kubeletplugin import VirtualDrivers
+
+    if launch.kubelet_directory is None:
+        return VirtualDrivers(launch.devices) if launch.devices else None
+    from dryrack.cluster.driver_processes import DriversOfNodes
+    from dryrack.kubelet import RegisteredDrivers
+
+    names = [kind.driver for kind in launch.devices]
+    processes = RegisteredDrivers(launch.kubelet_directory, clock=SystemClock(), simulated=names)
+    return DriversOfNodes(launch.devices, processes)
 
 
 async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], None]) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dryrack.client.informer import Name
+from dryrack.client.client import Client
+from dryrack.client.informer import Informers, Name
 from dryrack.controllers.claims.references import claims_of, claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of, uid_of
 from dryrack.hardware import Health, NodeFaults
@@ -58,8 +59,43 @@ class Injection(Protocol):
         ...
 
 
+class DriverProcesses(Protocol):
+    """Drivers that are programs; the virtual kubelet calls their sockets, as a kubelet does."""
+
+    def call(self, pod: Raw, node: str, claims: Sequence[Raw]) -> str | None:
+        """
+        Return why the claims of a pod are not prepared; None if they are.
+
+        The text is empty while a call is under way.
+        """
+        ...
+
+    def release(self, uid: str, node: str) -> bool:
+        """Return whether no claim is prepared for a pod; unprepare its claims otherwise."""
+        ...
+
+    def restart(self, node: str) -> None:
+        """Prepare every claim of a node again, as after a restart of the kubelet."""
+        ...
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call the listener with a node whenever a call for one of its pods has ended."""
+        ...
+
+    async def run(
+        self, client: Client, informers: Informers, is_virtual: Callable[[Raw], bool]
+    ) -> None:
+        """Serve every virtual node until the task is cancelled."""
+        ...
+
+
 class Drivers(Protocol):
     """The drivers of virtual nodes."""
+
+    @property
+    def processes(self) -> DriverProcesses | None:
+        """The drivers that are programs, if there are any."""
+        ...
 
     @property
     def names(self) -> Collection[str]: ...
@@ -136,6 +172,15 @@ class PrepareCalls:
 
     def problem(self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float) -> Unprepared | None:
         """Return why the devices of a pod are not ready, or None."""
+        problem = self._problem_of_simulated(pod, node, claims, now)
+        if problem is not None or self._drivers.processes is None:
+            return problem
+        error = self._drivers.processes.call(pod, node["metadata"]["name"], claims)
+        return None if error is None else unprepared(error, RETRY_SECONDS if error else None)
+
+    def _problem_of_simulated(
+        self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float
+    ) -> Unprepared | None:
         results = (get(each, "status.allocation.devices.results", ()) for each in claims)
         needed = [result["driver"] for each in results for result in each]
         known = [name for name in needed if name in self._drivers.names]

@@ -117,6 +117,9 @@ def numbered_devices(
     uses: Iterable[tuple[Raw, str]], drivers: Drivers | None
 ) -> Iterator[tuple[str, str]]:
     """Yield variables for the devices without a driver; no driver decides their names."""
+    if drivers is not None and drivers.processes is not None:
+        # A program serves each device that is not simulated.
+        return
     known = () if drivers is None else drivers.names
     devices = (device for claim, request in uses for device in _allocated(claim, request))
     others = (device for device in devices if device.partition("/")[0] not in known)

@@ -313,6 +313,9 @@ class VirtualKubelet(Reconciler[Name]):
         self._calls = None if context.drivers is None else PrepareCalls(context.drivers)
         self._sandboxes = context.sandboxes or Sandboxes(self._find_resource, context.drivers)
         self._sandboxes.listen(lambda pod: self.queue.add(name_of(pod)))
+        self._processes = None if context.drivers is None else context.drivers.processes
+        if self._processes is not None:
+            self._processes.listen(self._on_call)
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""
@@ -360,8 +363,16 @@ class VirtualKubelet(Reconciler[Name]):
             if has_turned or has_devices(pod) or self._is_unprepared(uid_of(pod)):
                 self.queue.add(name_of(pod))
 
+    def _on_call(self, node: str) -> None:
+        """Decide the pods of a node that wait for a driver."""
+        for pod in self._by_node.get(node):
+            if self._is_unprepared(uid_of(pod)) or is_deleted(pod) or is_terminal(pod):
+                self.queue.add(name_of(pod))
+
     def _reboot(self, node: Raw) -> None:
         """Forget what is prepared on the node, and start its pods again, as a reboot does."""
+        if self._processes is not None:
+            self._processes.restart(node["metadata"]["name"])
         for pod in self._by_node.get(node["metadata"]["name"]):
             self._rebooted.add(uid_of(pod))
             self.queue.add(name_of(pod))
@@ -404,8 +415,11 @@ class VirtualKubelet(Reconciler[Name]):
         if is_run_elsewhere(pod) and not is_deleted(pod):
             return NOTHING
         if is_terminal(pod):
+            is_released = self._release(pod)
             # It stays until it is deleted, and until its finalizers are removed.
             if not is_deleted(pod) or pod["metadata"].get("deletionGracePeriodSeconds") == 0:
+                return NOTHING
+            if not is_released:
                 return NOTHING
             return Plan((Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=0),))
         now = self._clock.now()
@@ -440,9 +454,18 @@ class VirtualKubelet(Reconciler[Name]):
             programs=PodPrograms(self._sandboxes, pod),
         )
         self._runs[uid], answer = plan(inputs)
+        if any(isinstance(each, Delete) for each in answer.writes) and not self._release(pod):
+            # The pod is deleted when the drivers have unprepared its claims.
+            kept = tuple(each for each in answer.writes if not isinstance(each, Delete))
+            answer = replace(answer, writes=kept)
         if inputs.unprepared is not None:
             self._reported[uid] = inputs.unprepared
         return answer
+
+    def _release(self, pod: Raw) -> bool:
+        """Return whether no driver has prepared claims for a pod whose containers have ended."""
+        node = spec_of(pod)["nodeName"]
+        return self._processes is None or self._processes.release(uid_of(pod), node)
 
     def _begin(self, pod: Raw, node: Raw, boot: str) -> Run:
         """Return a new run, or the run that the status of the pod describes."""

@@ -1,0 +1,132 @@
+"""
+One registered instance of a driver, and the calls of the kubelet to it.
+
+Texts of errors are those of the kubelet, because authors of drivers search for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from dryrack.base.errors import DryrackError
+from dryrack.kubeletapi import DRA_V1, DRA_V1BETA1, message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# The timeouts of the kubelet.
+CALL_SECONDS_MAX = 45.0
+# The services that the kubelet knows, and the packages of their messages.
+SERVICES = {"v1.DRAPlugin": DRA_V1, "v1beta1.DRAPlugin": DRA_V1BETA1}
+# Names of status codes that are not the words of grpc.StatusCode with capitals.
+_CODES = {"CANCELLED": "Canceled", "OK": "OK"}
+
+
+class CallError(DryrackError):
+    """A call to a driver failed; the text is that of the kubelet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimReference:
+    """A claim as the kubelet names it in a call."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDevice:
+    """A device in the answer of a driver; no requests means all of the claim."""
+
+    pool: str
+    device: str
+    requests: tuple[str, ...] = ()
+    cdi_ids: tuple[str, ...] = ()
+    share_id: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """A connection to an instance of a driver, which is made when it is first needed."""
+
+    driver: str
+    endpoint: str
+    service: str
+    is_connected: bool = False
+    channel: grpc.aio.Channel = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channel = grpc.aio.insecure_channel(f"unix:{self.endpoint}")
+
+    async def prepare(
+        self, claims: Sequence[ClaimReference]
+    ) -> Mapping[str, tuple[PreparedDevice, ...]]:
+        """Prepare claims; return their devices by UID, or raise `CallError`."""
+        answer = await self._call("NodePrepareResources", claims)
+        names = {each.uid: each.name for each in claims}
+        prepared: dict[str, tuple[PreparedDevice, ...]] = {}
+        for uid, result in answer.claims.items():
+            if uid not in names:
+                raise CallError(f"NodePrepareResources returned result for unknown claim UID {uid}")
+            if result.error:
+                raise CallError(
+                    f"NodePrepareResources failed for ResourceClaim {names[uid]}: {result.error}"
+                )
+            prepared[uid] = tuple(
+                PreparedDevice(
+                    each.pool_name,
+                    each.device_name,
+                    tuple(each.request_names),
+                    tuple(each.cdi_device_ids),
+                    getattr(each, "share_id", ""),
+                )
+                for each in result.devices
+            )
+        _check_complete("NodePrepareResources", len(claims) - len(prepared))
+        return prepared
+
+    async def unprepare(self, claims: Sequence[ClaimReference]) -> None:
+        """Unprepare claims, or raise `CallError`."""
+        answer = await self._call("NodeUnprepareResources", claims)
+        names = {each.uid: each.name for each in claims}
+        for uid, result in answer.claims.items():
+            if uid not in names:
+                raise CallError(
+                    f"NodeUnprepareResources returned result for unknown claim UID {uid}"
+                )
+            if result.error:
+                raise CallError(
+                    f"NodeUnprepareResources failed for ResourceClaim {names[uid]}: {result.error}"
+                )
+        _check_complete("NodeUnprepareResources", len(claims) - len(answer.claims))
+
+    async def _call(self, method: str, claims: Sequence[ClaimReference]) -> Any:
+        package = SERVICES[self.service]
+        request = message(package, f"{method}Request")()
+        for each in claims:
+            request.claims.add(namespace=each.namespace, name=each.name, uid=each.uid)
+        call: Any = self.channel.unary_unary(
+            f"/{package}.DRAPlugin/{method}",
+            request_serializer=lambda it: it.SerializeToString(),
+            response_deserializer=message(package, f"{method}Response").FromString,
+        )
+        try:
+            return await call(request, timeout=CALL_SECONDS_MAX)
+        except grpc.aio.AioRpcError as error:
+            raise CallError(f"{method}: {text_of(error)}") from None
+
+
+def _check_complete(method: str, skipped: int) -> None:
+    if skipped:
+        raise CallError(f"{method} skipped {skipped} ResourceClaims")
+
+
+def text_of(error: grpc.aio.AioRpcError) -> str:
+    """Return an error of gRPC as programs in Go print it."""
+    name = error.code().name
+    code = _CODES.get(name) or "".join(word.capitalize() for word in name.split("_"))
+    return f"rpc error: code = {code} desc = {error.details() or ''}"

@@ -1,0 +1,223 @@
+"""
+Registration of drivers: the plugin watcher of a kubelet, for one node.
+
+A driver creates a socket below `plugins_registry`; the kubelet asks it who it is, tells it whether
+it is registered, and forgets it when the socket is gone. Several instances of a driver can be
+registered, as in a rolling update: the newest one that is connected gets the calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from dryrack.client.timekeeping import sleep
+from dryrack.kubelet.instance import SERVICES, Instance, text_of
+from dryrack.kubeletapi import REGISTRATION, message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dryrack.client.timekeeping import Timekeeper
+
+_logger = logging.getLogger(__name__)
+
+REGISTRY = "plugins_registry"
+# People do not notice half a second, and a look at an unchanged directory costs microseconds.
+LOOK_SECONDS = 0.5
+# The timeouts of the kubelet.
+_INFO_SECONDS_MAX = 1.0
+_NOTIFY_SECONDS_MAX = 5.0
+# The kubelet tries a socket again after this time, which doubles up to a limit.
+_RETRY_SECONDS = 0.5
+_RETRY_SECONDS_MAX = 122.0
+
+Identity = tuple[int, int]
+
+
+class RefusedError(Exception):
+    """The kubelet does not register a plugin; the text is that of the kubelet."""
+
+
+class Registrations:
+    """The registered instances of the drivers of one node."""
+
+    def __init__(
+        self,
+        node: str,
+        directory: Path,
+        *,
+        clock: Timekeeper,
+        on_change: Callable[[str], None],
+    ) -> None:
+        """`on_change` gets the name of a driver whose instances or connections changed."""
+        self._node = node
+        self._registry = directory / REGISTRY
+        self._clock = clock
+        self._on_change = on_change
+        self._instances: dict[str, list[Instance]] = {}
+        # By socket: its identity, and the task that registers it and watches its connection.
+        self._sockets: dict[Path, tuple[Identity, asyncio.Task[None]]] = {}
+
+    def instance(self, driver: str) -> Instance | None:
+        """Return the instance that gets calls: the newest that is connected, or the newest."""
+        instances = self._instances.get(driver, [])
+        connected = [each for each in instances if each.is_connected]
+        return next(reversed(connected or instances), None)
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The names of the registered drivers."""
+        return tuple(sorted(self._instances))
+
+    async def run(self) -> None:
+        """Watch the directory until the task is cancelled."""
+        self._registry.mkdir(parents=True, exist_ok=True)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._look(group)
+                await sleep(self._clock, LOOK_SECONDS)
+
+    def _look(self, group: asyncio.TaskGroup) -> None:
+        found = dict(_sockets_below(self._registry))
+        for path, (identity, task) in tuple(self._sockets.items()):
+            if found.get(path) != identity:
+                # The socket is gone, or another program has created it again.
+                task.cancel()
+                del self._sockets[path]
+        for path, identity in found.items():
+            if path not in self._sockets:
+                task = group.create_task(self._keep(path), name=f"registration of {path.name}")
+                self._sockets[path] = identity, task
+
+    async def _keep(self, path: Path) -> None:
+        """Register the plugin of a socket until that succeeds, and follow its connection."""
+        wait = _RETRY_SECONDS
+        with suppress(asyncio.CancelledError):
+            while True:
+                try:
+                    instance = await self._register(path)
+                    break
+                except (RefusedError, grpc.aio.AioRpcError) as error:
+                    reason = text_of(error) if isinstance(error, grpc.aio.AioRpcError) else error
+                    _logger.warning("node %s: socket %s: %s", self._node, path, reason)
+                await sleep(self._clock, wait)
+                wait = min(2 * wait, _RETRY_SECONDS_MAX)
+            try:
+                await self._follow(instance)
+            finally:
+                self._instances[instance.driver].remove(instance)
+                if not self._instances[instance.driver]:
+                    del self._instances[instance.driver]
+                _logger.info("node %s: driver %s unregistered", self._node, instance.driver)
+                self._on_change(instance.driver)
+                await asyncio.shield(instance.channel.close())
+
+    async def _register(self, path: Path) -> Instance:
+        async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
+            info = await _call(channel, "GetInfo", "InfoRequest", "PluginInfo", _INFO_SECONDS_MAX)
+            try:
+                instance = self._accept(info, path)
+            except RefusedError as error:
+                await _notify(channel, str(error))
+                raise
+            await _notify(channel, "")
+        self._instances.setdefault(instance.driver, []).append(instance)
+        _logger.info(
+            "node %s: driver %s registered with %s", self._node, instance.driver, instance.service
+        )
+        self._on_change(instance.driver)
+        return instance
+
+    def _accept(self, info: Any, path: Path) -> Instance:
+        """Return the instance that a plugin describes; raise `RefusedError` as a kubelet does."""
+        if info.type != "DRAPlugin":
+            raise RefusedError(
+                f"RegisterPlugin error -- no handler registered for plugin type: {info.type} "
+                f"at socket {path}"
+            )
+        endpoint = info.endpoint or str(path)
+        offered = list(info.supported_versions)
+        service = next((each for each in offered if each in SERVICES), "")
+        if not service:
+            reason = "empty list of supported gRPC services (aka supported versions)"
+            if offered:
+                reason = (
+                    f"none of services supported by the plugin ({_go_list(offered)}) are "
+                    f"supported by the kubelet ({_go_list(SERVICES)})"
+                )
+            raise RefusedError(
+                "RegisterPlugin error -- plugin validation failed with err: invalid supported "
+                f"gRPC versions of DRA driver plugin {info.name} at endpoint {endpoint}: {reason}"
+            )
+        if any(each.endpoint == endpoint for each in self._instances.get(info.name, ())):
+            raise RefusedError(
+                "RegisterPlugin error -- plugin registration failed with err: endpoint "
+                f"{endpoint} already registered for DRA driver plugin {info.name}"
+            )
+        return Instance(info.name, endpoint, service)
+
+    async def _follow(self, instance: Instance) -> None:
+        """Note when the connection to an instance is made or lost."""
+        while True:
+            state = instance.channel.get_state(try_to_connect=True)
+            is_connected = state is grpc.ChannelConnectivity.READY
+            if is_connected != instance.is_connected:
+                instance.is_connected = is_connected
+                self._on_change(instance.driver)
+            await instance.channel.wait_for_state_change(state)
+
+
+def _sockets_below(directory: Path) -> Iterator[tuple[Path, Identity]]:
+    """Yield the sockets below a directory; names that begin with a dot are ignored."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        for entry in sorted(entries, key=lambda each: each.name):
+            if entry.name.startswith("."):
+                continue
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _sockets_below(Path(entry.path))
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISSOCK(found.st_mode):
+                    yield Path(entry.path), (found.st_ino, found.st_ctime_ns)
+
+
+def _go_list(names: Iterable[str]) -> str:
+    return "[" + " ".join(f'"{each}"' for each in names) + "]"
+
+
+async def _notify(channel: grpc.aio.Channel, error: str) -> None:
+    """Tell a plugin whether it is registered."""
+    await _call(
+        channel,
+        "NotifyRegistrationStatus",
+        "RegistrationStatus",
+        "RegistrationStatusResponse",
+        _NOTIFY_SECONDS_MAX,
+        plugin_registered=not error,
+        error=error,
+    )
+
+
+async def _call(
+    channel: grpc.aio.Channel,
+    method: str,
+    request: str,
+    response: str,
+    seconds: float,
+    **fields: Any,
+) -> Any:
+    call: Any = channel.unary_unary(
+        f"/{REGISTRATION}.Registration/{method}",
+        request_serializer=lambda it: it.SerializeToString(),
+        response_deserializer=message(REGISTRATION, response).FromString,
+    )
+    return await call(message(REGISTRATION, request)(**fields), timeout=seconds)

@@ -1,0 +1,136 @@
+"""A driver program that answers as a test says: real drivers answer correctly."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from dryrack.kubelet.instance import SERVICES
+from dryrack.kubeletapi import REGISTRATION, message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+    from dryrack.kinds.raw import Raw
+
+DRIVER = "gpu.example.com"
+
+
+@dataclass
+class Program:
+    """An instance of a driver, with the calls that it got and the answer to the next ones."""
+
+    directory: Path
+    uid: str = ""
+    kind: str = "DRAPlugin"
+    versions: Sequence[str] = tuple(SERVICES)
+    endpoint: str = ""
+    calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    statuses: list[tuple[bool, str]] = field(default_factory=list)
+    answer: Callable[[Any, Any], None] | None = None
+
+    @property
+    def dra(self) -> Path:
+        return self.directory / "plugins" / f"dra{self.uid}.sock"
+
+    @property
+    def registration(self) -> Path:
+        return self.directory / "plugins_registry" / f"{DRIVER}{self.uid}-reg.sock"
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        servers = []
+        for path, handlers in (
+            (self.dra, [self._dra(each) for each in SERVICES.values()]),
+            (self.registration, [self._registration()]),
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            server = grpc.aio.server()
+            server.add_generic_rpc_handlers(tuple(handlers))
+            server.add_insecure_port(f"unix:{path}")
+            await server.start()
+            servers.append(server)
+        try:
+            yield
+        finally:
+            self.registration.unlink(missing_ok=True)
+            for server in servers:
+                await server.stop(None)
+            self.dra.unlink(missing_ok=True)
+
+    def _registration(self) -> grpc.GenericRpcHandler:
+        async def info(_: Any, __: Any) -> Any:
+            return message(REGISTRATION, "PluginInfo")(
+                type=self.kind,
+                name=DRIVER,
+                endpoint=self.endpoint or str(self.dra),
+                supported_versions=self.versions,
+            )
+
+        async def status(request: Any, _: Any) -> Any:
+            self.statuses.append((request.plugin_registered, request.error))
+            return message(REGISTRATION, "RegistrationStatusResponse")()
+
+        return grpc.method_handlers_generic_handler(
+            f"{REGISTRATION}.Registration",
+            {
+                "GetInfo": _unary(message(REGISTRATION, "InfoRequest"), info),
+                "NotifyRegistrationStatus": _unary(
+                    message(REGISTRATION, "RegistrationStatus"), status
+                ),
+            },
+        )
+
+    def _dra(self, package: str) -> grpc.GenericRpcHandler:
+        def method(name: str) -> Any:
+            async def handle(request: Any, context: Any) -> Any:
+                self.calls.append((name, tuple(each.uid for each in request.claims)))
+                response = message(package, f"{name}Response")()
+                for each in request.claims:
+                    response.claims[each.uid].SetInParent()
+                if self.answer is not None:
+                    self.answer(request, response)
+                return response
+
+            return _unary(message(package, f"{name}Request"), handle)
+
+        names = ("NodePrepareResources", "NodeUnprepareResources")
+        return grpc.method_handlers_generic_handler(
+            f"{package}.DRAPlugin", {name: method(name) for name in names}
+        )
+
+
+def _unary(request: Any, handle: Any) -> Any:
+    return grpc.unary_unary_rpc_method_handler(
+        handle,
+        request_deserializer=request.FromString,
+        response_serializer=lambda each: each.SerializeToString(),
+    )
+
+
+def short_directory() -> Iterator[Path]:
+    """Yield a directory whose path leaves room for the name of a socket."""
+    with tempfile.TemporaryDirectory(prefix="dryrack-") as directory:
+        yield Path(directory)
+
+
+def claim(name: str = "one", uid: str = "", *, driver: str = DRIVER, **result: Any) -> Raw:
+    """Return a claim that has a device of a driver."""
+    device = {"request": "gpu", "driver": driver, "pool": "node-1", "device": "gpu-0", **result}
+    return {
+        "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}"},
+        "status": {"allocation": {"devices": {"results": [device]}}},
+    }
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail after ten seconds."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 (programs of others report nothing)
+            await asyncio.sleep(0.01)
