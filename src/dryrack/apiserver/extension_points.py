@@ -261,8 +261,10 @@ class Tables(Protocol):
         """Return columnDefinitions."""
         ...
 
-    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
-        """Return the cells of one object, in the order of the columns."""
+    def cells(
+        self, resource: Resource, objects: Sequence[Raw], now: float, *, is_list: bool
+    ) -> list[list[Any]]:
+        """Return the cells of each object, in the order of the columns."""
         ...
 
     def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
@@ -306,8 +308,10 @@ class NameTables:
         column = {"name": "Name", "type": "string", "format": "name", "description": ""}
         return [column | {"priority": 0}]
 
-    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
-        return [obj["metadata"].get("name", "")]
+    def cells(
+        self, resource: Resource, objects: Sequence[Raw], now: float, *, is_list: bool
+    ) -> list[list[Any]]:
+        return [[obj["metadata"].get("name", "")] for obj in objects]
 
     def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
         return []

@@ -99,7 +99,7 @@ def _rules(release: Release) -> dict[tuple[str, str], KindRules]:
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): DefinitionRules(),
     }
     for (api_version, kind), each in rules.items():
-        each.follow(release, api_version.rpartition("/")[0], kind)
+        each.follow(FeatureSet(release), api_version.rpartition("/")[0], kind)
     return rules
 
 

@@ -138,7 +138,7 @@ class Renderer:
         version = form.wanted.meta_version
         match form.wanted.shape:
             case Shape.TABLE:
-                return self._table(resource, objects, meta, form)
+                return self._table(resource, objects, meta, form, is_list=True)
             case Shape.PARTIAL_LIST:
                 items = [_partial(each, version) for each in objects]
                 return _document("PartialObjectMetadataList", version, metadata=meta, items=items)
@@ -160,12 +160,13 @@ class Renderer:
         form: "Form",
         *,
         headed: bool = True,
+        is_list: bool = False,
     ) -> Raw:
         columns = self.tables.columns(resource) if headed else None
-        now = self.clock.now()
+        all_cells = self.tables.cells(resource, objects, self.clock.now(), is_list=is_list)
         rows = []
-        for obj in objects:
-            row: Raw = {"cells": self.tables.cells(resource, obj, now)}
+        for obj, cells in zip(objects, all_cells, strict=True):
+            row: Raw = {"cells": cells}
             if conditions := self.tables.conditions(resource, obj):
                 row["conditions"] = conditions
             match form.include:

@@ -187,12 +187,12 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     if (kind.group, kind.version) in _NATIVE_GROUPS:
         from dryrack.apiserver.strategies.native_groups import group_strategy
 
-        made = group_strategy(kind, features)
+        made = group_strategy(kind)
     elif found is None:
         made = Strategy(KindRules(namespaced=kind.namespaced, has_status=kind.has_status))
     else:
         made = found()
-    made.rules.follow(features.release, kind.group, kind.kind)
+    made.rules.follow(features, kind.group, kind.kind)
     made.empty_status = lambda: empty_status(kind, features.release)
     if kind.lacks_controller:
         made.notice = f"no controller of dryrack acts on {kind.plural}; the object is only stored"

@@ -16,7 +16,7 @@ from dryrack.kinds.convert import V1, from_v1, to_v1
 from dryrack.kinds.decode import DecodeError
 from dryrack.kinds.defaults import with_defaults
 from dryrack.kinds.paths import get, status_of
-from dryrack.kinds.releases import FeatureSet
+from dryrack.kinds.releases import SLICE_FIELD_SELECTORS, FeatureSet
 from dryrack.kinds.rules.json_edit import null_if_empty, update_at, with_metadata
 from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.gates import drop_disabled
@@ -62,7 +62,7 @@ class DeviceStrategy(Strategy):
         self._features = features
         self._checker = checker or SelectorChecker(features)
         if kind.kind == "ResourceSlice":
-            self.selectable_fields = ("spec.nodeName", "spec.driver")
+            self.selectable_fields = SLICE_FIELD_SELECTORS[features.release]
             self.field_refusal = "field label not supported for {gvk}: {label}"
         self._is_rule = kind.kind == "DeviceTaintRule"
         self._stored_version = f"{kind.group}/{kind.storage_version}"

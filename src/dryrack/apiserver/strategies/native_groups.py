@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.registry import Kind
-    from dryrack.kinds.releases import FeatureSet
     from dryrack.kinds.validation import FieldProblem
 
 
-def group_strategy(kind: Kind, features: FeatureSet) -> Strategy:
+def group_strategy(kind: Kind) -> Strategy:
     """Return the strategy of a kind of native gangs in one version."""
     if kind.kind == "Workload":
-        return NativeWorkloadStrategy(kind, features)
-    return NativeGroupStrategy(kind, features)
+        return NativeWorkloadStrategy(kind)
+    return NativeGroupStrategy(kind)
 
 
 class _VersionedStrategy(Strategy):
@@ -58,8 +57,8 @@ class _VersionedStrategy(Strategy):
 class NativeWorkloadStrategy(_VersionedStrategy):
     """Workloads."""
 
-    def __init__(self, kind: Kind, features: FeatureSet) -> None:
-        self._rules = NativeWorkloadRules(features)
+    def __init__(self, kind: Kind) -> None:
+        self._rules = NativeWorkloadRules()
         super().__init__(kind, self._rules)
 
     def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
@@ -73,8 +72,8 @@ class NativeGroupStrategy(_VersionedStrategy):
     Each PodGroup gets a finalizer, which a controller removes when the group has no pods.
     """
 
-    def __init__(self, kind: Kind, features: FeatureSet) -> None:
-        self._rules = NativeGroupRules(features, is_composite=kind.kind == "CompositePodGroup")
+    def __init__(self, kind: Kind) -> None:
+        self._rules = NativeGroupRules(is_composite=kind.kind == "CompositePodGroup")
         super().__init__(kind, self._rules)
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.tables.catalog import shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dryrack.apiserver.registry import Resource
     from dryrack.apiserver.tables.columns import Shape
@@ -31,8 +31,13 @@ class PrintedTables:
     def columns(self, resource: Resource) -> list[Raw]:
         return [column.as_json() for column in self._shape(resource).columns]
 
-    def cells(self, resource: Resource, obj: Raw, now: float) -> list[Any]:
-        return self._shape(resource).cells(obj, now)
+    def cells(
+        self, resource: Resource, objects: Sequence[Raw], now: float, *, is_list: bool
+    ) -> list[list[Any]]:
+        shape = self._shape(resource)
+        if is_list and shape.list_cells is not None:
+            return shape.list_cells(objects, now)
+        return [shape.cells(obj, now) for obj in objects]
 
     def conditions(self, resource: Resource, obj: Raw) -> list[dict[str, str]]:
         """Return the conditions by which a client can hide rows, such as completed pods."""
@@ -40,4 +45,4 @@ class PrintedTables:
         return conditions(obj) if conditions else []
 
     def _shape(self, resource: Resource) -> Shape:
-        return self.custom(resource) or shape_of(resource.storage)
+        return self.custom(resource) or shape_of(resource.storage, resource.release)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.apiserver.tables import core, devices, network, registration, storage, workloads
 from dryrack.apiserver.tables.pods import PODS
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,19 +74,44 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         "resourceclaims.resource.k8s.io": devices.CLAIMS,
         "resourceclaimtemplates.resource.k8s.io": core.NAMED,
         "resourceslices.resource.k8s.io": devices.SLICES,
-        "compositepodgroups.scheduling.k8s.io": devices.COMPOSITE_POD_GROUPS,
         "podgroups.scheduling.k8s.io": devices.POD_GROUPS,
         "priorityclasses.scheduling.k8s.io": devices.PRIORITY_CLASSES,
         "workloads.scheduling.k8s.io": core.NAMED,
         "csidrivers.storage.k8s.io": core.NAMED,
         "csinodes.storage.k8s.io": core.NAMED,
-        "storageclasses.storage.k8s.io": storage.STORAGE_CLASSES,
+        "storageclasses.storage.k8s.io": storage.STORAGE_CLASSES_OF_1_36,
         "volumeattachments.storage.k8s.io": core.NAMED,
         "volumeattributesclasses.storage.k8s.io": core.NAMED,
     }
 )
 
 
-def shape_of(resource: str) -> Shape:
+# By release: the shapes that are new in it.
+_CHANGES: Mapping[Release, Mapping[str, Shape]] = MappingProxyType(
+    {
+        Release.V1_37: {
+            "clustertrustbundles.certificates.k8s.io": core.TRUST_BUNDLES,
+            "compositepodgroups.scheduling.k8s.io": devices.COMPOSITE_POD_GROUPS,
+            "customresourcedefinitions.apiextensions.k8s.io": registration.DEFINITIONS,
+            "podcertificaterequests.certificates.k8s.io": core.POD_CERTIFICATE_REQUESTS,
+            "storageclasses.storage.k8s.io": storage.STORAGE_CLASSES,
+            "storageversionmigrations.storagemigration.k8s.io": (
+                storage.STORAGE_VERSION_MIGRATIONS
+            ),
+        }
+    }
+)
+
+
+@cache
+def _shapes(release: Release) -> Mapping[str, Shape]:
+    shapes = dict(SHAPES)
+    for since, changes in _CHANGES.items():
+        if since <= release:
+            shapes |= changes
+    return shapes
+
+
+def shape_of(resource: str, release: Release = DEFAULT_RELEASE) -> Shape:
     """The shape of a resource; kinds without columns of their own show when they were made."""
-    return SHAPES.get(resource, core.CREATED)
+    return _shapes(release).get(resource, core.CREATED)

@@ -6,7 +6,7 @@ Each kind has a shape. Rows have all cells; clients hide columns with a priority
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ JsonObject = Mapping[str, Any]
 # The object, and the current time in seconds since 1970, for ages.
 Cells = Callable[[JsonObject, float], list[Any]]
 Conditions = Callable[[JsonObject], list[dict[str, str]]]
+ListCells = Callable[[Sequence[JsonObject], float], list[list[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Shape:
     columns: tuple[Column, ...]
     cells: Cells
     conditions: Conditions | None = None
+    list_cells: ListCells | None = None
+    """Returns the cells of all objects of a list, if a row depends on the others."""
 
 
 UNKNOWN = "<unknown>"

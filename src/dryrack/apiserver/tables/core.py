@@ -11,6 +11,7 @@ from dryrack.apiserver.tables.columns import (
     Column,
     Shape,
     age,
+    labels_text,
     name_of,
     plain,
     since,
@@ -258,4 +259,32 @@ def _decision(request: JsonObject) -> str:
 CERTIFICATE_REQUESTS = Shape(
     (NAME, AGE, *plain("SignerName", "Requestor", "RequestedDuration", "Condition")),
     _certificate_request,
+)
+
+
+def _trust_bundle(obj: JsonObject, now: float) -> list[Any]:
+    return [name_of(obj), get(obj, "spec.signerName", "") or NONE]
+
+
+TRUST_BUNDLES = Shape((NAME, *plain("SignerName")), _trust_bundle)
+
+
+def _pod_certificate_request(obj: JsonObject, now: float) -> list[Any]:
+    state = "Pending"
+    for condition in get(obj, "status.conditions", ()):
+        if condition.get("type") in ("Issued", "Denied", "Failed"):
+            state = condition["type"]
+    names = ("podName", "serviceAccountName", "nodeName", "signerName")
+    notes = get(obj, "spec.unverifiedUserAnnotations", {})
+    cells = [get(obj, f"spec.{name}", "") for name in names]
+    return [name_of(obj), *cells, state, labels_text(notes)]
+
+
+POD_CERTIFICATE_REQUESTS = Shape(
+    (
+        NAME,
+        *plain("PodName", "ServiceAccountName", "NodeName", "SignerName", "State"),
+        *plain("UnverifiedUserAnnotations"),
+    ),
+    _pod_certificate_request,
 )

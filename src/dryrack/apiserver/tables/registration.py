@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from dryrack.apiserver.tables.columns import (
     AGE,
     NAME,
+    Column,
     Shape,
     age,
     integers,
     name_of,
     plain,
     selector_text,
+    wide,
 )
 from dryrack.kinds.paths import get
 
@@ -88,3 +90,33 @@ def _api_service(obj: JsonObject, now: float) -> list[Any]:
 
 
 API_SERVICES = Shape((NAME, *plain("Service", "Available"), AGE), _api_service)
+
+
+def _definition(obj: JsonObject, now: float) -> list[Any]:
+    versions = (each for each in get(obj, "spec.versions", ()) if each.get("served"))
+    shown = (
+        f"{each['name']}(storage)" if each.get("storage") else each["name"] for each in versions
+    )
+    conditions = {each["type"]: each.get("status") for each in get(obj, "status.conditions", ())}
+    return [
+        name_of(obj),
+        get(obj, "spec.scope", ""),
+        ",".join(sorted(shown)),
+        get(obj, "metadata.creationTimestamp"),
+        get(obj, "spec.group", ""),
+        get(obj, "spec.names.kind", ""),
+        ",".join(get(obj, "spec.names.shortNames", ())),
+        conditions.get("Established") == "True",
+    ]
+
+
+DEFINITIONS = Shape(
+    (
+        NAME,
+        *plain("Scope", "Versions"),
+        Column("Created At", "date"),
+        *wide("Group", "Kind", "ShortNames"),
+        Column("Established", "boolean", priority=1),
+    ),
+    _definition,
+)

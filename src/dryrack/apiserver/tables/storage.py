@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _UNSET = "<unset>"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _DEFAULT_CLASS_BETA = "storageclass.beta.kubernetes.io/is-default-class"
+_MIGRATION_STATES = ("Running", "Failed", "Succeeded")
 _MODES = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
@@ -104,11 +105,34 @@ VOLUME_CLAIMS = Shape(
 )
 
 
-def _storage_class(obj: JsonObject, now: float) -> list[Any]:
-    notes = get(obj, "metadata.annotations", {})
-    is_default = "true" in (notes.get(_DEFAULT_CLASS), notes.get(_DEFAULT_CLASS_BETA))
+def _is_default(storage_class: JsonObject) -> bool:
+    notes = get(storage_class, "metadata.annotations", {})
+    return "true" in (notes.get(_DEFAULT_CLASS), notes.get(_DEFAULT_CLASS_BETA))
+
+
+def _storage_class_of_1_36(obj: JsonObject, now: float) -> list[Any]:
+    name, *cells = _storage_class(obj, now)
+    return [f"{name} (default)" if _is_default(obj) else name, *cells]
+
+
+def _creation_time(obj: JsonObject) -> str:
+    return str(get(obj, "metadata.creationTimestamp", ""))
+
+
+def _storage_classes(objects: Sequence[JsonObject], now: float) -> list[list[Any]]:
+    """Mark the class that new claims get: the newest default, or the first of these by name."""
+    defaults = sorted(filter(_is_default, objects), key=name_of)
+    effective = max(defaults, key=_creation_time, default=None)
+    rows = [_storage_class(each, now) for each in objects]
     return [
-        f"{name_of(obj)} (default)" if is_default else name_of(obj),
+        [f"{name} (default)" if each is effective else name, *cells]
+        for each, (name, *cells) in zip(objects, rows, strict=True)
+    ]
+
+
+def _storage_class(obj: JsonObject, now: float) -> list[Any]:
+    return [
+        name_of(obj),
         obj.get("provisioner") or "",
         obj.get("reclaimPolicy") or "Delete",
         obj.get("volumeBindingMode") or "Immediate",
@@ -117,11 +141,23 @@ def _storage_class(obj: JsonObject, now: float) -> list[Any]:
     ]
 
 
-STORAGE_CLASSES = Shape(
-    (
-        NAME,
-        *plain("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion"),
-        AGE,
-    ),
-    _storage_class,
+_STORAGE_CLASS_COLUMNS = (
+    NAME,
+    *plain("Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion"),
+    AGE,
 )
+STORAGE_CLASSES_OF_1_36 = Shape(_STORAGE_CLASS_COLUMNS, _storage_class_of_1_36)
+STORAGE_CLASSES = Shape(_STORAGE_CLASS_COLUMNS, _storage_class, list_cells=_storage_classes)
+
+
+def _migration(obj: JsonObject, now: float) -> list[Any]:
+    resource = get(obj, "spec.resource", {})
+    names = (resource.get("resource"), resource.get("group"))
+    status = "Unknown"
+    for condition in get(obj, "status.conditions", ()):
+        if condition.get("status") == "True" and condition.get("type") in _MIGRATION_STATES:
+            status = condition["type"]
+    return [name_of(obj), ".".join(name for name in names if name), status]
+
+
+STORAGE_VERSION_MIGRATIONS = Shape((NAME, *plain("Resource", "Status")), _migration)

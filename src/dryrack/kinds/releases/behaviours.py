@@ -90,6 +90,8 @@ class ValidationBehaviour:
     has_node_allocatable_resources: bool
     # A problem that two checks find is reported twice.
     repeats_problems: bool
+    # An update of an immutable field of a StatefulSet is a problem of the field, not of the spec.
+    names_immutable_fields_of_stateful_sets: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,7 @@ _VALIDATION_1_36 = ValidationBehaviour(
     checks_allocated_tolerations=False,
     has_node_allocatable_resources=False,
     repeats_problems=True,
+    names_immutable_fields_of_stateful_sets=False,
 )
 _VALIDATION_1_37 = replace(
     _VALIDATION_1_36,
@@ -212,6 +215,7 @@ _VALIDATION_1_37 = replace(
     checks_allocated_tolerations=True,
     has_node_allocatable_resources=True,
     repeats_problems=False,
+    names_immutable_fields_of_stateful_sets=True,
 )
 
 _SCHEDULING_1_36 = SchedulingBehaviour(
@@ -244,4 +248,11 @@ VALIDATION: Mapping[Release, ValidationBehaviour] = MappingProxyType(
 )
 SCHEDULING: Mapping[Release, SchedulingBehaviour] = MappingProxyType(
     {Release.V1_36: _SCHEDULING_1_36, Release.V1_37: _SCHEDULING_1_37}
+)
+# The fields of ResourceSlices that a field selector may name besides metadata.name.
+SLICE_FIELD_SELECTORS: Mapping[Release, tuple[str, ...]] = MappingProxyType(
+    {
+        Release.V1_36: ("spec.nodeName", "spec.driver"),
+        Release.V1_37: ("spec.nodeName", "spec.driver", "spec.pool.name"),
+    }
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.paths import metadata_of
-from dryrack.kinds.releases import DEFAULT_RELEASE, UNDECLARED_GROUPS, VALIDATION
+from dryrack.kinds.releases import DEFAULT_RELEASE, UNDECLARED_GROUPS, VALIDATION, FeatureSet
 from dryrack.kinds.rules.json_edit import without
 from dryrack.kinds.validation.declared import declared_of, merged
 from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.releases import Release
     from dryrack.kinds.validation import FieldProblem
     from dryrack.kinds.validation.declared import Declared
     from dryrack.kinds.validation.meta import Naming
@@ -43,11 +42,14 @@ class KindRules:
         self.namespaced = namespaced
         self.naming = naming
         self.has_status = has_status
+        self.features = FeatureSet()
         self.behaviour = VALIDATION[DEFAULT_RELEASE]
         self._declared: Declared | None = None
 
-    def follow(self, release: Release, group: str, kind: str) -> Self:
+    def follow(self, features: FeatureSet, group: str, kind: str) -> Self:
         """Give the answers of a release about a kind; without this, those of the default."""
+        release = features.release
+        self.features = features
         self.behaviour = VALIDATION[release]
         if group in UNDECLARED_GROUPS:
             self.behaviour = replace(self.behaviour, repeats_problems=True)

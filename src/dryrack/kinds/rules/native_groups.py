@@ -226,9 +226,8 @@ def _drop_fields(holder: Raw, stored: Raw, gates: Mapping[str, str], features: F
 class NativeGroupRules(KindRules):
     """PodGroup and CompositePodGroup."""
 
-    def __init__(self, features: FeatureSet, *, is_composite: bool = False) -> None:
+    def __init__(self, *, is_composite: bool = False) -> None:
         super().__init__(namespaced=True, has_status=True)
-        self.features = features
         self.is_composite = is_composite
         self._table = _COMPOSITE_POD_GROUP if is_composite else _POD_GROUP
 
@@ -275,9 +274,8 @@ class NativeGroupRules(KindRules):
 class NativeWorkloadRules(KindRules):
     """Workload."""
 
-    def __init__(self, features: FeatureSet) -> None:
+    def __init__(self) -> None:
         super().__init__(namespaced=True)
-        self.features = features
 
     def drop_disabled(self, obj: Raw, old: Raw | None) -> Raw:
         """Return the object without fields of gates that are off, unless it has them already."""

@@ -92,7 +92,7 @@ class DeviceRules(KindRules):
     ) -> None:
         row = _ROWS[kind]
         super().__init__(namespaced=row.namespaced, has_status=row.has_status)
-        self.follow(features.release, row.group, kind)
+        self.follow(features, row.group, kind)
         self._checks = _CHECKS[kind]
         expressions = Expressions(checker, checks_stored=self.behaviour.checks_stored_expressions)
         self._judging = Judging(expressions, namespace_labels, self.behaviour, features)

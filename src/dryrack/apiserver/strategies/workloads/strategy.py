@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.validation import FieldProblem
 
+# In the order in which Kubernetes 1.37 compares them.
+_STATEFUL_SET_FIELDS = ("selector", "volumeClaimTemplates", "serviceName", "podManagementPolicy")
 _MAY_CHANGE = (
     "replicas",
     "ordinals",
@@ -132,6 +134,11 @@ class StatefulSetStrategy(WorkloadStrategy):
     def changes(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         spec = spec_of(obj)
         before = spec_of(old)
+        if self.rules.behaviour.names_immutable_fields_of_stateful_sets:
+            for name in _STATEFUL_SET_FIELDS:
+                if spec.get(name) != before.get(name):
+                    yield invalid(f"spec.{name}", spec.get(name), "field is immutable")
+            return
         for name in _MAY_CHANGE:
             spec = with_value(spec, name, before.get(name))
         if spec != before:

@@ -54,10 +54,20 @@ class StatefulSetRules(WorkloadRules):
         )
         made = {
             **made,
-            "updateStrategy": _stateful_strategy(get(spec, "updateStrategy", {})),
+            "updateStrategy": self._strategy(get(spec, "updateStrategy", {})),
             "persistentVolumeClaimRetentionPolicy": retention,
         }
         return map_items(made, "volumeClaimTemplates", _claim)
+
+    def _strategy(self, given: Raw) -> Raw:
+        if not given.get("type"):
+            given = {**given, "type": _ROLLING, "rollingUpdate": get(given, "rollingUpdate", {})}
+        if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
+            return given
+        defaults: Raw = {"partition": 0}
+        if self.features.is_on("MaxUnavailableStatefulSet"):
+            defaults["maxUnavailable"] = 1
+        return {**given, "rollingUpdate": set_defaults(given["rollingUpdate"], defaults)}
 
     def spec_problems(self, spec: Raw) -> Iterator[FieldProblem]:
         yield from _stateful_policies(spec)
@@ -83,14 +93,6 @@ class StatefulSetRules(WorkloadRules):
         else:
             yield invalid("spec.selector", spec.get("selector"), "")
         yield from endless(spec, "StatefulSet")
-
-
-def _stateful_strategy(given: Raw) -> Raw:
-    if not given.get("type"):
-        given = {**given, "type": _ROLLING, "rollingUpdate": get(given, "rollingUpdate", {})}
-    if given["type"] != _ROLLING or given.get("rollingUpdate") is None:
-        return given
-    return {**given, "rollingUpdate": set_defaults(given["rollingUpdate"], {"partition": 0})}
 
 
 def _claim(given: Raw) -> Raw:
