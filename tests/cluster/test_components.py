@@ -51,7 +51,8 @@ def kubeconfig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cluster whose only engine of ours is the virtual kubelet."""
     with tempfile.TemporaryDirectory() as home:
         monkeypatch.setenv("DRYRACK_HOME", home)
-        up = dryrack("up", "--detach", "--nodes", "2", "--without", ",".join(OURS))
+        release = ("--release", _RELEASE.minor)
+        up = dryrack("up", "--detach", "--nodes", "2", *release, "--without", ",".join(OURS))
         assert up.returncode == 0, up.stderr
         yield Path(home) / "default" / "kubeconfig"
         assert dryrack("down").returncode == 0
@@ -71,6 +72,9 @@ def component(name: str, kubeconfig: Path) -> Iterator[None]:
         try:
             yield
             assert running.poll() is None, f"{name} ended: {log.read_text()[-2000:]}"
+            # client-go reports in these words that a kind cannot be listed or watched as it asks.
+            refused = [line for line in log.read_text().splitlines() if "Failed to watch" in line]
+            assert not refused, "\n".join(refused)
         finally:
             running.kill()
 

@@ -174,6 +174,17 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     f"roles.{RBAC}": lambda: RoleStrategy(namespaced=True),
 }
 
+# The fields that field selectors may name, for kinds without a strategy of their own.
+_SELECTABLE: Mapping[str, tuple[str, ...]] = {
+    "clustertrustbundles.certificates.k8s.io": ("spec.signerName",),
+    "podcertificaterequests.certificates.k8s.io": (
+        "spec.signerName",
+        "spec.podName",
+        "spec.nodeName",
+    ),
+}
+_UNSUPPORTED = "field label not supported: {label}"
+
 
 def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
     """Return the strategy of a built-in kind; `Strategy` itself if the kind needs no other."""
@@ -190,6 +201,9 @@ def strategy_of(kind: Kind, features: FeatureSet) -> Strategy:
         made = group_strategy(kind)
     elif found is None:
         made = Strategy(KindRules(namespaced=kind.namespaced, has_status=kind.has_status))
+        if kind.storage in _SELECTABLE:
+            made.selectable_fields = _SELECTABLE[kind.storage]
+            made.field_refusal = _UNSUPPORTED
     else:
         made = found()
     made.rules.follow(features, kind.group, kind.kind)
