@@ -47,6 +47,13 @@ from dryrack.placement.gangs.dialects import (
     membership,
 )
 from dryrack.placement.gangs.exact import place_exactly
+from dryrack.placement.gangs.group_reports import (
+    GroupReport,
+    count_members,
+    find_group_problem,
+    group_texts,
+    report_group,
+)
 from dryrack.placement.gangs.members import Member, MemberPlaced, MemberRefused, PlacementScope
 from dryrack.placement.gangs.search import GangPlaced, GangRefused, place_gang, place_gang_now
 from dryrack.placement.index.affinity_terms import queueing_hint
@@ -175,6 +182,7 @@ __all__ = [
     "GangRefused",
     "GangStatus",
     "GangView",
+    "GroupReport",
     "GroupedCheck",
     "LeaderElectionSettings",
     "Member",
@@ -224,6 +232,7 @@ __all__ = [
     "claim_not_found",
     "claim_problem",
     "claims_of",
+    "count_members",
     "creation_failure",
     "decide",
     "definitions",
@@ -237,9 +246,11 @@ __all__ = [
     "explain_pod",
     "find_gang",
     "find_gang_outcomes",
+    "find_group_problem",
     "free_at_once",
     "gang_of",
     "gangs_of",
+    "group_texts",
     "is_backfill",
     "is_part",
     "kinds_of",
@@ -263,6 +274,7 @@ __all__ = [
     "profile_of",
     "queueing_hint",
     "read_configuration",
+    "report_group",
     "scheduler_message_of",
     "skipped_devices",
     "summary_of",

@@ -16,6 +16,7 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import PODS
@@ -27,8 +28,12 @@ from dryrack.placement import (
     Flaw,
     GangPlaced,
     GangRefused,
+    GroupReport,
     Member,
+    find_group_problem,
+    group_texts,
     place_gang,
+    report_group,
 )
 from dryrack.scheduler.binding import REFUSALS, OvertakenError
 from dryrack.scheduler.binding_cycle import Decision
@@ -50,7 +55,8 @@ if TYPE_CHECKING:
     from dryrack.client.client import Client
     from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import GangKey, Profile
+    from dryrack.kinds.releases import GroupTexts
+    from dryrack.placement import Gang, GangKey, Profile
     from dryrack.scheduler.binding import Binder
     from dryrack.scheduler.binding_cycle import BindingCycle
     from dryrack.scheduler.gang_table import GangState, GangTable
@@ -249,6 +255,12 @@ class GangCycle:
         gang = state.gang
         if isinstance(gang, Flaw):
             return _Waits(gang.message)
+        texts = self._group_texts(key)
+        if texts is not None:
+            pods = [state.pods[name_of(raw)] for raw in (*state.pending, *state.bound)]
+            problem = find_group_problem(texts, gang, pods)
+            if problem:
+                return _Waits(problem, report=_Report.ERROR)
         names = {scheduler_of(raw) for raw in state.pending}
         if len(names) > 1:
             schedulers = ", ".join(sorted(names))
@@ -312,6 +324,7 @@ class GangCycle:
         gang = state.gang
         assert not isinstance(gang, Flaw), "a gang with a flaw is not refused"
         members = self._collect_members(key, state)
+        texts = self._group_texts(key)
         result = PostFilterResult()
         if not isinstance(members, _Waits):
             result = self._post_filter.run_for_gang(
@@ -330,26 +343,54 @@ class GangCycle:
             self._queue.park(key)
             self._queue.add_after(key, result.reserved_seconds)
         if result.preemption is not None:
-            await self._post_filter.evict(key, result.preemption, state.pending)
-        message = result.add_to(outcome.message)
+            group = None if texts is None else self._groups.find_object(key)
+            await self._post_filter.evict(key, result.preemption, state.pending, group)
+        report = GroupReport(result.add_to(outcome.message))
+        if texts is not None and not isinstance(members, _Waits):
+            report = report_group(
+                texts,
+                gang,
+                tuple(member for member, _, _ in members.values()),
+                outcome,
+                bound=len(state.bound),
+                preemption=result.message,
+                is_preempting=result.preemption is not None,
+            )
+        message = self._add_timeout(key, gang, report.message)
+        is_error = any(each.is_error for each in outcome.lacking)
+        kind = _Report.ERROR if is_error else _Report.UNSCHEDULABLE
+        await self._release_and_report(key, state, message, kind, report.pods)
+
+    def _group_texts(self, key: GangKey) -> GroupTexts | None:
+        return group_texts(key, self._cache.cluster.fleet.behaviour)
+
+    def _add_timeout(self, key: GangKey, gang: Gang, message: str) -> str:
+        """Return the message with that of the gang's timeout; retry the gang when it is over."""
         timeout = gang.timeout_seconds
         if timeout is None and key.dialect in (Dialect.LABELS, Dialect.COSCHEDULING):
             timeout = TIMEOUT_SECONDS
-        if timeout is not None:
-            left = seconds_of(gang.created) + timeout - self._clock.now()
-            if left > 0:
-                self._queue.add_after(key, left)
-            else:
-                message = message.rstrip(".")
-                message = f"{message}. Timed out after {timeout} s; tried again when things change"
-        is_error = any(each.is_error for each in outcome.lacking)
-        report = _Report.ERROR if is_error else _Report.UNSCHEDULABLE
-        await self._release_and_report(key, state, message, report)
+        if timeout is None:
+            return message
+        left = seconds_of(gang.created) + timeout - self._clock.now()
+        if left > 0:
+            self._queue.add_after(key, left)
+            return message
+        message = message.rstrip(".")
+        return f"{message}. Timed out after {timeout} s; tried again when things change"
 
     async def _release_and_report(
-        self, key: GangKey, state: GangState, message: str, report: _Report
+        self,
+        key: GangKey,
+        state: GangState,
+        message: str,
+        report: _Report,
+        of_pods: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Release the claims of pending members, or else report why the gang is not placed."""
+        """
+        Release the claims of pending members, or else report why the gang is not placed.
+
+        `of_pods` are the messages of pods that have another one than the gang, by their names.
+        """
         reserved = self._find_reserved_claims(key, state)
         for claim, uids in reserved:
             await release_claim(claim, uids, cache=self._cache, binder=self._binder)
@@ -377,7 +418,8 @@ class GangCycle:
                     await self._reporter.report_error(raw, message)
                 else:
                     node = nodes.get(name_of(raw), "")
-                    await self._reporter.report_unschedulable(raw, message, node)
+                    own = of_pods.get("/".join(name_of(raw)), message)
+                    await self._reporter.report_unschedulable(raw, own, node)
             except ReportError as error:
                 failure = error
         if failure is not None:

@@ -18,12 +18,15 @@ from dryrack.base.text import listed
 from dryrack.kinds.paths import get
 from dryrack.placement import (
     GangPlaced,
+    GangRefused,
     Member,
     MemberPlaced,
     NoPreemption,
     Preemptor,
     Reservation,
     Simulation,
+    count_members,
+    group_texts,
     is_backfill,
     no_victims,
     place_gang_now,
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from dryrack.placement import (
         DisruptionGroup,
         Gang,
-        GangRefused,
         Occupant,
         Preemption,
         Profile,
@@ -120,9 +122,15 @@ class PostFilter:
         """Return pods that were preempted and still exist; informers may not show it yet."""
         return self._evictions.victims()
 
-    async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
-        """Delete the victims in favour of these pods."""
-        await self._evictions.evict(unit, preemption, pods)
+    async def evict(
+        self,
+        unit: Hashable,
+        preemption: Preemption,
+        pods: Sequence[Raw],
+        group: Raw | None = None,
+    ) -> None:
+        """Delete the victims in favour of these pods, or of their group."""
+        await self._evictions.evict(unit, preemption, pods, group)
 
     def run_for_pod(
         self, name: Name, wanted: Demands, rank: Rank, *, profile: Profile, refused: Unplaced
@@ -186,7 +194,10 @@ class PostFilter:
         place = partial(
             place_gang_now, gang, members, self._cache.cluster, profile=profile, bound=len(bound)
         )
-        result = self._preempt_for_gang(gang, members, bound, place, rank, profile)
+        if group_texts(gang.key, self._cache.cluster.fleet.behaviour) is None:
+            result = self._preempt_for_gang(gang, members, bound, place, rank, profile)
+        else:
+            result = self._preempt_for_group(gang, members, bound, place, rank, profile)
         if result.preemption is None and not self._evictions.is_waiting(gang.key):
             self._reserve(gang, place, rank, profile, refused)
         reservation = self._cache.reservations.of(gang.key)
@@ -194,12 +205,48 @@ class PostFilter:
             return result
         return replace(result, reserved_seconds=reservation.expires - self._clock.now())
 
+    def _preempt_for_group(
+        self,
+        gang: Gang,
+        members: Sequence[Member],
+        bound: Sequence[Name],
+        place: Callable[[], GangPlaced | GangRefused],
+        rank: Rank,
+        profile: Profile,
+    ) -> PostFilterResult:
+        """Look for a preemption for a native group; the messages are those of kube-scheduler."""
+        texts = group_texts(gang.key, self._cache.cluster.fleet.behaviour)
+        assert texts is not None, "the release has messages about groups"
+        outcomes: list[GangPlaced | GangRefused] = []
+
+        def note() -> GangPlaced | GangRefused:
+            outcomes.append(place())
+            return outcomes[-1]
+
+        result = self._preempt_for_gang(gang, members, bound, note, rank, profile)
+        policies = {member.pod.spec.preemption_policy for member in members}
+        if "Never" not in policies and not self._has_pods_below(gang.priority):
+            return replace(result, message=texts.preemption + texts.no_victims)
+        if result.preemption is not None:
+            text = texts.found.format(victims=len(result.preemption.victims))
+            return replace(result, message=texts.preemption + text)
+        if self._evictions.is_waiting(gang.key):
+            return replace(result, message=texts.preemption + texts.ongoing)
+        # The first outcome is without any of the pods that may be preempted.
+        if outcomes and isinstance(outcomes[0], GangRefused):
+            text, _ = count_members(texts, gang, members, outcomes[0], len(bound))
+        elif "Never" in policies:
+            text = NEVER
+        else:
+            return replace(result, message=texts.deallocation)
+        return replace(result, message=f"{texts.deallocation}, {texts.preemption}{text}")
+
     def _preempt_for_gang(
         self,
         gang: Gang,
         members: Sequence[Member],
         bound: Sequence[Name],
-        place: Callable[[], object],
+        place: Callable[[], GangPlaced | GangRefused],
         rank: Rank,
         profile: Profile,
     ) -> PostFilterResult:

@@ -88,8 +88,14 @@ class Evictions:
         """Forget the victims of a unit that is placed or deleted."""
         self._evictions.pop(unit, None)
 
-    async def evict(self, unit: Hashable, preemption: Preemption, pods: Sequence[Raw]) -> None:
-        """Delete the victims in favour of these pods."""
+    async def evict(
+        self,
+        unit: Hashable,
+        preemption: Preemption,
+        pods: Sequence[Raw],
+        group: Raw | None = None,
+    ) -> None:
+        """Delete the victims in favour of these pods, or of their group."""
         victims = [
             victim
             for each in preemption.victims
@@ -103,7 +109,7 @@ class Evictions:
         self._reporter.meter.count_preemption(len(victims))
         for number, victim in enumerate(victims):
             try:
-                await self._delete(victim, pods[0])
+                await self._delete(victim, pods[0], group)
             except (ApiError, TransportError):
                 # The other victims stay, unless the next attempt chooses them again. The unit may
                 # have been deleted, and forgotten, meanwhile.
@@ -112,15 +118,16 @@ class Evictions:
                     self._evictions[unit] = replace(self._evictions[unit], victims=uids)
                 raise
 
-    async def _delete(self, victim: Raw, pod: Raw) -> None:
+    async def _delete(self, victim: Raw, pod: Raw, group: Raw | None) -> None:
         metadata = victim["metadata"]
-        preemptor = pod["metadata"]
+        preemptor = (group or pod)["metadata"]
+        kind = "podgroup" if group else "pod"
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": _REASON,
             "message": f"{pod['spec'].get('schedulerName')}: preempting to accommodate a higher "
-            "priority pod",
+            f"priority {kind}",
             "lastTransitionTime": timestamp(self._clock.now()),
         }
         try:
@@ -132,8 +139,9 @@ class Evictions:
         except (NotFoundError, ConflictError):
             # The victim was deleted meanwhile, or another pod has its name by now.
             return
-        node = victim["spec"].get("nodeName", "")
-        message = f"Preempted by pod {preemptor['uid']} on node {node}"
+        # kube-scheduler names all nodes together, from which it preempts for a group.
+        node = "cluster" if group else victim["spec"].get("nodeName", "")
+        message = f"Preempted by {kind} {preemptor['uid']} on node {node}"
         await self._reporter.record_event(victim, "Preempted", message, type="Normal", by=pod)
 
 

@@ -13,6 +13,7 @@ from dryrack.kinds.releases.behaviours import (
     VALIDATION,
     AllocationBehaviour,
     CelBehaviour,
+    GroupTexts,
     SchedulingBehaviour,
     ValidationBehaviour,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "Gate",
     "GateError",
     "GatedField",
+    "GroupTexts",
     "Release",
     "ReleaseError",
     "SchedulingBehaviour",

@@ -95,6 +95,39 @@ class ValidationBehaviour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTexts:
+    """The messages of kube-scheduler about a PodGroup, which it decides about as one."""
+
+    # Precedes the message about the group in that of a pod which would fit.
+    unschedulable: str = "pod group is unschedulable"
+    # Too few members are left; with the fields minimum, scheduled and remaining.
+    hopeless: str = (
+        "minCount ({minimum}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
+    )
+    # The plugin DynamicResources has done its part.
+    deallocation: str = "deallocation and deletion of ResourceClaims completed"
+    # Precedes the result of preemption.
+    preemption: str = "pod group preemption: "
+    # With the field victims.
+    found: str = "found a placement for podgroup, preempting {victims} victims"
+    no_victims: str = "No preemption victims found for incoming preemptor"
+    ongoing: str = "ongoing preemption on nominated nodes"
+    # Members differ from the first one, or from the group; with the value of the member, and the
+    # other one.
+    schedulers: str = (
+        "all pods in a single pod group should have the same .spec.schedulerName set, "
+        'got: "{}" and "{}"'
+    )
+    priorities: str = (
+        "all pods in a single pod group should have the same priority as the pod group's "
+        "priority, got {} and {}"
+    )
+    policies: str = (
+        "all pods in a single pod group should have the same preemption policy, got {} and {}"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingBehaviour:
     """The behaviour of kube-scheduler in a release."""
 
@@ -111,6 +144,8 @@ class SchedulingBehaviour:
     no_deallocation_texts: tuple[str, str]
     # The message about a successful preemption, with the fields node and victims; "": none.
     preemption_text: str
+    # The messages about PodGroups; None if kube-scheduler decides about their pods one by one.
+    group_texts: GroupTexts | None
 
 
 _ALLOCATION_1_36 = AllocationBehaviour(
@@ -225,6 +260,7 @@ _SCHEDULING_1_36 = SchedulingBehaviour(
     ranks_victims_by_group=False,
     no_deallocation_texts=("no new claims to deallocate", "still not schedulable"),
     preemption_text="",
+    group_texts=None,
 )
 _SCHEDULING_1_37 = replace(
     _SCHEDULING_1_36,
@@ -235,6 +271,7 @@ _SCHEDULING_1_37 = replace(
     no_deallocation_texts=("", ""),
     preemption_text="preemption: found a potential placement for pod on node {node}, "
     "preempting {victims} victims",
+    group_texts=GroupTexts(),
 )
 
 ALLOCATION: Mapping[Release, AllocationBehaviour] = MappingProxyType(

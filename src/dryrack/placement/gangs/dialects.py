@@ -124,6 +124,8 @@ class Gang:
     min_count: int
     members: tuple[Pod, ...]
     priority: int = 0
+    # The priority that its group states.
+    group_priority: int | None = None
     created: str = ""
     timeout_seconds: int | None = None
     topology_key: str = ""
@@ -301,6 +303,7 @@ def gang_of(
         min_count=definition.min_count,
         members=tuple(members),
         priority=priority,
+        group_priority=definition.priority,
         created=definition.created or min(filter(None, ages), default=""),
         timeout_seconds=definition.timeout_seconds,
         topology_key=definition.topology_key,
