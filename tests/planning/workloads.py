@@ -169,14 +169,25 @@ def claim(
 
 
 def member(
-    name: str, *claims: ResourceClaim, cpu: str = "1", spec: dict[str, Any] | None = None
+    name: str,
+    *claims: ResourceClaim,
+    cpu: str = "1",
+    spec: dict[str, Any] | None = None,
+    labels: dict[str, str] | None = None,
+    owner: dict[str, Any] | None = None,
 ) -> Member:
     """Return a pod with claims."""
     pod = decode(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "uid": name},
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": name,
+                "labels": labels or {},
+                "ownerReferences": [owner] if owner else [],
+            },
             "spec": {
                 "containers": [
                     {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}

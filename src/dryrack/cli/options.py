@@ -212,6 +212,20 @@ class PlanOptions:
     fewest_nodes: Annotated[
         bool, _plan_option("--fewest-nodes", help="Find the fewest nodes, whatever they cost.")
     ] = False
+    spread: Annotated[
+        str,
+        _plan_option(
+            "--spread", metavar="zone", help="Spread the pods of each workload evenly over zones."
+        ),
+    ] = ""
+    zones: Annotated[
+        tuple[str, ...],
+        _plan_option(
+            "--zones",
+            metavar="ZONE,...",
+            help="Zones of new nodes. Default: those of existing nodes, or three with --spread.",
+        ),
+    ] = ()
     max_cost: Annotated[
         float | None,
         _plan_option(

@@ -55,7 +55,7 @@ def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
     rest = ", ".join(f"{name} {left[name]}" for name in _NOT_DEVICES[:2] if name in left)
     return (
         node.get("name") or node["node"],
-        node.get("instanceType", "exists"),
+        " in ".join(filter(None, (node.get("instanceType", "exists"), node.get("zone")))),
         _names(node["pods"]),
         ", ".join(pictures) or "-",
         rest or "-",
@@ -77,10 +77,10 @@ def _names(pods: Sequence[str]) -> str:
 def _summary(document: Mapping[str, Any]) -> list[str]:
     nodes = document["nodes"]
     types = Counter(each["instanceType"] for each in nodes)
-    listed = ", ".join(f"{number} × {name}" for name, number in types.items())
+    types_text = ", ".join(f"{number} × {name}" for name, number in types.items())
     cost = document["cost"]
     price = "unknown" if cost is None else f"{cost:,.2f} USD an hour"
-    lines = [f"add {many(len(nodes), 'node')} ({listed}), {price}" if nodes else "add no node"]
+    lines = [f"add {many(len(nodes), 'node')} ({types_text}), {price}" if nodes else "add no node"]
     if nodes:
         proof = document["proof"]
         best = "no plan is better" if document["optimal"] else "a better plan may exist"

@@ -24,6 +24,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.documents import unwritten
 from dryrack.placement import World, supply_devices
 from dryrack.planning import (
+    ZONE,
     Limits,
     NewNode,
     NodeType,
@@ -35,6 +36,7 @@ from dryrack.planning import (
     move_daemon,
     one_of_each_daemon_set,
     plan,
+    plan_for_zones,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from dryrack.planning import Case, Plan
 
 _SOURCE = "--instance-types"
+_SPREAD = "zone"
+# If neither the options nor existing nodes name zones.
+_ZONES = ("zone-a", "zone-b", "zone-c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class _Planner:
         self._catalogue = load_catalogue(options.catalogue_file)
         sources = read_sources(options.prices) if options.prices else ()
         self._prices = load_prices({each.name: each.content for each in sources})
+        if options.spread not in ("", _SPREAD):
+            raise UsageError(f"--spread {options.spread}: use --spread {_SPREAD}")
         if options.max_cost is not None and options.max_cost <= 0:
             raise UsageError(f"--max-cost {options.max_cost}: must be greater than 0")
         if options.max_cost is not None and options.fewest_nodes:
@@ -145,11 +152,24 @@ class _Planner:
             features=settings.features,
             chance=SeededChance(),
         )
-        types = [self._node_type(each) for each in machines]
+        zones = self._zones(world)
+        types = [self._node_type(each, zone) for each in machines for zone in zones or ("",)]
         most = self._options.max_cost
         limits = Limits(cost=None if most is None else Fraction(str(most)))
         profile = settings.placement_settings().profile_of(case.first_pod)
-        return Outcome(case, plan(case.workload, types, case.cluster, limits, profile=profile))
+        if self._options.spread:
+            result = plan_for_zones(
+                case.workload, zones, types, case.cluster, limits, profile=profile
+            )
+        else:
+            result = plan(case.workload, types, case.cluster, limits, profile=profile)
+        return Outcome(case, result)
+
+    def _zones(self, world: World) -> Sequence[str]:
+        """Return the zones of new nodes; none if zones do not matter."""
+        zones = [each for each in join_lists(self._options.zones).split(",") if each]
+        known = sorted({each.metadata.labels.get(ZONE, "") for each in world.nodes} - {""})
+        return zones or known or (_ZONES if self._options.spread else ())
 
     def _world(self) -> World:
         """Return the world to plan for, with the classes of the hardware catalog."""
@@ -198,20 +218,22 @@ class _Planner:
         nodes = tuple(each for each in world.nodes if each.metadata.name not in templates)
         return replace(world, nodes=nodes)
 
-    def _node_type(self, machine: InstanceType) -> NodeType:
+    def _node_type(self, machine: InstanceType, zone: str) -> NodeType:
         types = Catalogue(instance_types={machine.name: machine})
         matcher = Matcher(Inventory(instance_types=types.assignments()))
         daemons = self._daemons.get(_template(machine.name), self._daemons_anywhere)
 
         def make(name: str) -> NewNode:
-            node = decode(virtual_node(name, machine), Node)
+            document = virtual_node(name, machine)
+            document["metadata"]["labels"] |= {ZONE: zone} if zone else {}
+            node = decode(document, Node)
             slices = [each for pool in matcher.pools_of(node).pools for each in slices_of(pool)]
             return NewNode(node, tuple(slices), tuple(move_daemon(each, name) for each in daemons))
 
         price = Fraction(1)
         if not self._options.fewest_nodes:
             price = self._prices[machine.name].amount
-        return NodeType(machine.name, price, make)
+        return NodeType(machine.name, price, make, zone=zone)
 
     def document(self, outcome: Outcome) -> dict[str, Any]:
         """Return the plan as programs read it."""

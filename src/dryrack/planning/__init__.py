@@ -20,6 +20,7 @@ from dryrack.planning.model import (
 )
 from dryrack.planning.planner import plan
 from dryrack.planning.prices import Price, PriceError, date_and_source, parse_prices
+from dryrack.planning.spreading import ZONE, plan_for_zones
 from dryrack.planning.workload import (
     Case,
     case_of,
@@ -30,6 +31,7 @@ from dryrack.planning.workload import (
 )
 
 __all__ = [
+    "ZONE",
     "Case",
     "Limits",
     "NewNode",
@@ -52,4 +54,5 @@ __all__ = [
     "one_of_each_daemon_set",
     "parse_prices",
     "plan",
+    "plan_for_zones",
 ]

@@ -65,6 +65,7 @@ def _node(node: PlannedNode) -> dict[str, Any]:
     head: dict[str, Any] = {"node": node.name}
     if node.type is not None:
         head = {"instanceType": node.type.name, "count": 1, "name": node.name}
+        head |= {"zone": node.type.zone} if node.type.zone else {}
     return {
         **head,
         "pods": [pod.member.name for pod in node.pods],

@@ -40,6 +40,8 @@ class NodeType:
     make: Callable[[str], NewNode]
     # How many nodes there can be; None if there is no limit.
     supply: int | None = None
+    # The zone of its nodes, if it matters.
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
