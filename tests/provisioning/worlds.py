@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dryrack.client.client import Selection
+from dryrack.client.endpoints import EVENTS
 from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.cluster.assembly import EngineOptions
 from dryrack.cluster.catalogue import load_catalogue
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.raw import Raw
 
 TYPES = ("g4dn.xlarge", "g5.xlarge", "g5.12xlarge", "p4d.24xlarge")
-Scene = "Callable[[Client, VirtualClock], Awaitable[None]]"
 
 
 @cache
@@ -111,5 +113,13 @@ def template(gpus: int, **exactly: Any) -> Raw:
     }
 
 
-async def names(client: Client, endpoint: Any) -> list[str]:
+async def names(client: Client, endpoint: Endpoint) -> list[str]:
     return sorted(each["metadata"]["name"] for each in (await client.list(endpoint)).items)
+
+
+async def events(client: Client, reason: str) -> list[Raw]:
+    """Return the provisioner's events with a reason, in their order."""
+    fields = f"reason={reason}"
+    found = (await client.list(EVENTS, Selection(fields=fields))).items
+    own = [e for e in found if e["reportingComponent"] == "dryrack-provisioner"]
+    return sorted(own, key=lambda each: each["metadata"]["creationTimestamp"])

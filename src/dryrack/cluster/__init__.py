@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         component_failures,
         describe_failure,
     )
+    from dryrack.cluster.provisioning import provisioner_needs, provisioner_settings
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import installed_plugins
     from dryrack.cluster.snapshots.past import Past, PastWrite
@@ -91,6 +92,7 @@ else:
             ),
             "ports": "SeededChance SystemChance SystemClock",
             "private_files": "ensure_own_directory write_private",
+            "provisioning": "provisioner_needs provisioner_settings",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "installed_plugins",
             "snapshots.past": "Past PastWrite",
@@ -146,6 +148,8 @@ __all__ = [
     "load_prices",
     "new_identity",
     "node_plugins",
+    "provisioner_needs",
+    "provisioner_settings",
     "publisher_needs",
     "read_objects",
     "read_snapshot",

@@ -29,7 +29,7 @@ NEVER = "Never"
 
 
 class LabelRequirement(Model, frozen=True, kw_only=True):
-    """What a label of the nodes must be."""
+    """The values that a label of the nodes may have."""
 
     key: str = ""
     operator: str = ""
@@ -63,7 +63,7 @@ class NodeTemplate(Model, frozen=True, kw_only=True):
 
 
 class Budget(Model, frozen=True, kw_only=True):
-    """How many nodes of a pool may be removed at once, while the schedule is active."""
+    """The number of nodes of a pool that may be removed at once, while the schedule is active."""
 
     nodes: str = "10%"
     schedule: str | None = None

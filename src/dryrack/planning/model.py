@@ -68,6 +68,8 @@ class Limits:
     # Questions to the decider before columns are generated, and steps of branch and bound.
     looks: int = 3_000
     steps: int = 4_000
+    # Whether to look for a change with which the plan costs less.
+    seeks_savings: bool = True
     # Returns True when the time for the plan has ended; the best plan so far is returned.
     is_over: Callable[[], bool] = _never
 

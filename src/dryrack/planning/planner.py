@@ -320,7 +320,7 @@ class _Planner:
     def _one_fewer(self, table: _Table, workload: Workload, solution: Solution) -> OneFewer | None:
         """Return the smallest number of pods of a kind without which the plan costs less."""
         new = [each for each in solution.nodes if each.type < len(self._types)]
-        if not new:
+        if not new or not self._limits.seeks_savings:
             return None
         demand = table.units_of({member.name for member in workload.members})
         best: tuple[int, Fraction, int, int] | None = None

@@ -72,6 +72,21 @@ class UpOptions:
             "the node wait until the drivers have prepared their claims.",
         ),
     ] = ""
+    provisioner: Annotated[
+        bool,
+        _inhabitants_option(
+            "--provisioner",
+            help="Create nodes for Pods that fit on no node, from the NodePools of the cluster, "
+            "and remove nodes that are not needed. Implies --catalogue.",
+        ),
+    ] = False
+    ignore_dra_requests: Annotated[
+        bool,
+        _inhabitants_option(
+            "--ignore-dra-requests/--no-ignore-dra-requests",
+            help="With --provisioner: create no nodes for Pods with ResourceClaims.",
+        ),
+    ] = False
     config: Annotated[
         tuple[str, ...],
         _inhabitants_option(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dryrack.cli.virtual.options import UpOptions
     from dryrack.cluster import MakeAllocator
     from dryrack.cluster.process.launching import Dashboard
+    from dryrack.controllers.provisioning import ProvisionerSettings
     from dryrack.hardware.catalogue import Catalogue
     from dryrack.kinds.documents import Document
     from dryrack.kinds.releases import Release
@@ -146,6 +147,7 @@ def _launch_of(options: UpOptions) -> Launch:
         kubeconfig=kubeconfig_path,
         merges=options.merge,
         dashboard=dashboard,
+        provisioner=_provisioner(options, catalogue),
     )
 
 
@@ -197,7 +199,8 @@ def data_directory_of(text: str) -> Path:
 
 def _catalogue(options: UpOptions) -> Catalogue | None:
     """Return the hardware catalog if an option needs it."""
-    if not (options.catalogue or options.catalogue_file or options.instance_type):
+    wanted = options.catalogue or options.catalogue_file or options.instance_type
+    if not (wanted or options.provisioner):
         return None
     from dryrack.cli.hardware import load, unknown_type
 
@@ -208,6 +211,25 @@ def _catalogue(options: UpOptions) -> Catalogue | None:
     if options.instance_type and not options.nodes:
         raise UsageError("--instance-type needs --nodes, for example: --nodes 3")
     return catalogue
+
+
+def _provisioner(options: UpOptions, catalogue: Catalogue | None) -> ProvisionerSettings | None:
+    """Return the settings of the provisioner if an option asks for it."""
+    if not options.provisioner:
+        if options.ignore_dra_requests:
+            raise UsageError("--ignore-dra-requests needs --provisioner")
+        return None
+    from dryrack.cli.allocate import Settings
+    from dryrack.cluster import provisioner_settings
+
+    assert catalogue is not None, "--provisioner implies --catalogue"
+    allocator = Settings.of(options.release, join_lists(options.feature_gates))
+    return provisioner_settings(
+        catalogue,
+        ignores_claims=options.ignore_dra_requests,
+        release=allocator.release,
+        features=allocator.features,
+    )
 
 
 def _devices(options: UpOptions, node_devices: Sequence[Document]) -> tuple[DeviceKind, ...]:
@@ -299,7 +321,9 @@ def _print_next_steps(launch: Launch, seconds: float, *, detach: bool) -> None:
     path = launch.kubeconfig or launch.state.kubeconfig
     stop = f"with: {launch.state.down_command}" if detach else "with Ctrl-C"
     kinds = "namespaces"
-    if launch.machine or (launch.nodes and launch.devices):
+    if launch.provisioner is not None:
+        kinds = "nodepools,nodeclaims,nodes"
+    elif launch.machine or (launch.nodes and launch.devices):
         kinds = "nodes,resourceslices"
     elif launch.nodes or any(each.kind == "Node" for each in launch.objects):
         kinds = "nodes"

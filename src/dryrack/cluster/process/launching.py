@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.assembly import MakeAllocator
     from dryrack.cluster.process.state import ClusterState
     from dryrack.cluster.snapshots.past import Past
+    from dryrack.controllers.provisioning import ProvisionerSettings
     from dryrack.hardware.catalogue import Catalogue, InstanceType
     from dryrack.kinds.documents import Document
     from dryrack.kubeletplugin import DeviceKind
@@ -85,6 +86,8 @@ class Launch:
     """Allocates devices; None: the allocator of the reference release."""
     scheduling: SchedulerSettings | None = None
     """None: the defaults of kube-scheduler."""
+    provisioner: ProvisionerSettings | None = None
+    """Creates nodes for pods that fit on no node; None: there is no provisioner."""
     authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW
     runtime_config: RuntimeConfig = field(default_factory=RuntimeConfig)
     """The API versions that are served beside the stable ones."""

@@ -29,6 +29,7 @@ from dryrack.cluster.initial_objects import (
     add_allocation_states,
     add_compute_domains,
     add_device_classes,
+    add_node_pools,
     add_nodes,
     add_objects,
     is_ready,
@@ -114,7 +115,8 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
             tell(f"kubectl uses the cluster: context {context} in {launch.kubeconfig}")
         has_nodes = plane.store.count("nodes") > 0
         if not has_nodes:
-            tell(f"{WARNING}{_NO_NODES}")
+            if launch.provisioner is None:
+                tell(f"{WARNING}{_NO_NODES}")
             tell("")
             await _let_them_ask(door, stopping)
         await asyncio.to_thread(_load_engines)
@@ -127,6 +129,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
                 scheduling=launch.scheduling,
                 drivers=drivers,
                 plugins=node_plugins(drivers),
+                provisioner=launch.provisioner,
             )
         )
         await stack.enter_async_context(supervised_engines(engines, plane))
@@ -304,6 +307,9 @@ async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], No
     if has_compute_domains(_machines(launch)):
         await add_compute_domains(plane.client())
         tell("ComputeDomain, kubectl get computedomains")
+    if launch.provisioner is not None:
+        await add_node_pools(plane.client())
+        tell("provisioner; it needs a NodePool, kubectl get nodepools")
     if launch.devices:
         from dryrack.kubeletplugin import FakeKind, device_classes
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.base.lazy import exports
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dryrack.allocation import Features
     from dryrack.controllers.provisioning.machines import (
         Machine,
         catalogue_machines,
@@ -53,6 +55,9 @@ class ProvisionerSettings:
     """Where the documents are that give nodes devices; None: where the publisher looks."""
     ignores_claims: bool = False
     """Whether pods with ResourceClaims get no node, as by default in Karpenter."""
+    release: Release = DEFAULT_RELEASE
+    """The release whose allocator decides about devices, with its features."""
+    features: Features | None = None
     batch_idle_seconds: float = 1.0
     """A batch of pods is decided when no further pod has come for so long."""
     batch_seconds_max: float = 10.0

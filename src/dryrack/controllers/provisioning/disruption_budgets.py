@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Reason(StrEnum):
-    """Why a node is removed."""
+    """The reasons to remove a node."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"
@@ -32,7 +32,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How many more nodes may be removed, and the budget that limits the number."""
+    """The number of nodes that may be removed now, and the budget that limits it."""
 
     nodes: int
     budget: Budget | None = None

@@ -94,7 +94,7 @@ class Draining(Reconciler[Name]):
             self.queue.add(name_of(pod))
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and self._leaving(new) is not None:
+        if new is not None and self._claim_to_drain(new) is not None:
             self.queue.add(name_of(new))
 
     def _on_budget(self, old: Raw | None, new: Raw | None) -> None:
@@ -104,7 +104,7 @@ class Draining(Reconciler[Name]):
             if name.namespace == namespace:
                 self.queue.add(name)
 
-    def _leaving(self, pod: Raw) -> Raw | None:
+    def _claim_to_drain(self, pod: Raw) -> Raw | None:
         """Return the NodeClaim of the pod's node if the node is being removed."""
         name = Name("", spec_of(pod).get("nodeName") or "")
         node = self._nodes.objects.get(name)
@@ -115,7 +115,7 @@ class Draining(Reconciler[Name]):
 
     async def decide(self, name: Name) -> Plan:
         pod = self._pods.objects.get(name)
-        claim = None if pod is None else self._leaving(pod)
+        claim = None if pod is None else self._claim_to_drain(pod)
         if pod is None or claim is None:
             return NOTHING
         return plan(pod, claim, self._clock.now())

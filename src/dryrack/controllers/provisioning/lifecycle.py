@@ -78,7 +78,7 @@ _PASSING_TAINTS = (
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What is known about the node of a NodeClaim."""
+    """The node of a NodeClaim, and what is known about it."""
 
     node: Raw | None = None
     draining: Sequence[Raw] = ()
@@ -118,7 +118,7 @@ def plan(claim: Raw, state: NodeState, launching: Launching, now: float) -> Plan
     writes = _advance(claim, state, now)
     ends = [expires] if expires is not None else []
     if not has_condition(claim, REGISTERED_CONDITION):
-        ends.append(_created(claim) + REGISTRATION_SECONDS_MAX)
+        ends.append(_creation_time(claim) + REGISTRATION_SECONDS_MAX)
     return Plan(tuple(writes), max(0.05, min(ends) - now) if ends else None)
 
 
@@ -126,10 +126,10 @@ def expiry_of(claim: Raw) -> float | None:
     """Return the time at which a NodeClaim expires, None if it never does."""
     after = spec_of(claim).get("expireAfter") or NEVER
     seconds = None if after == NEVER else seconds_in(after)
-    return None if seconds is None else _created(claim) + seconds
+    return None if seconds is None else _creation_time(claim) + seconds
 
 
-def _created(claim: Raw) -> float:
+def _creation_time(claim: Raw) -> float:
     return seconds_of(claim["metadata"]["creationTimestamp"])
 
 
@@ -145,7 +145,7 @@ def _loss(claim: Raw, node: Raw | None, now: float) -> tuple[str, str] | None:
     if node is None:
         if has_condition(claim, REGISTERED_CONDITION):
             return "NodeGone", f"node {name} was deleted; the NodeClaim is deleted"
-        if now >= _created(claim) + REGISTRATION_SECONDS_MAX:
+        if now >= _creation_time(claim) + REGISTRATION_SECONDS_MAX:
             minutes = round(REGISTRATION_SECONDS_MAX / 60)
             return "RegistrationTimeout", f"node {name} did not register in {minutes} minutes"
         return None
@@ -214,7 +214,7 @@ def _advance(claim: Raw, state: NodeState, now: float) -> list[Write]:
             _condition(claim, REGISTERED_CONDITION, "True", REGISTERED_CONDITION, "", now),
         )
     if not has_condition(claim, INITIALIZED_CONDITION):
-        waiting = _awaited(claim, state)
+        waiting = _find_lack(claim, state)
         if waiting is None:
             if labels.get(INITIALIZED) != "true":
                 patch = {"metadata": {"uid": uid_of(node), "labels": {INITIALIZED: "true"}}}
@@ -237,7 +237,7 @@ def _advance(claim: Raw, state: NodeState, now: float) -> list[Write]:
     return writes
 
 
-def _awaited(claim: Raw, state: NodeState) -> tuple[str, str] | None:
+def _find_lack(claim: Raw, state: NodeState) -> tuple[str, str] | None:
     """Return what a registered node lacks to be initialized: a reason, and a message."""
     node = state.node
     assert node is not None, "a registered NodeClaim has a node"

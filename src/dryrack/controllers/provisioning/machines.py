@@ -85,7 +85,7 @@ def _generic(family: str, cpus: int, arch: str) -> Machine:
         "ephemeral-storage": "20Gi",
         "pods": str(min(cpus * _PODS_PER_CPU, _PODS_MAX)),
     }
-    price = cpus * _CPU_PRICE + memory * _GIBIBYTE / 1e9 * _GIGABYTE_PRICE
+    price = round(cpus * _CPU_PRICE + memory * _GIBIBYTE / 1e9 * _GIGABYTE_PRICE, 3)
     return Machine(name, labels, capacity, price)
 
 

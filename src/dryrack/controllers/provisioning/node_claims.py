@@ -108,10 +108,10 @@ class NodeClaims(Reconciler[str]):
         published = drivers_with_pools(self._slices_by_node.get(name))
         state = NodeState(node, draining, published)
         is_launched = has_condition(claim, lifecycle.LAUNCHED)
-        launching = Launching(None) if is_launched else self._launching(claim)
+        launching = Launching(None) if is_launched else self._choose_machine(claim)
         return lifecycle.plan(claim, state, launching, now)
 
-    def _launching(self, claim: Raw) -> Launching:
+    def _choose_machine(self, claim: Raw) -> Launching:
         try:
             typed = decode(claim, NodeClaim)
         except DecodeError as error:

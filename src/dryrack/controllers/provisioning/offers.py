@@ -1,5 +1,5 @@
 """
-What a NodePool offers: the nodes that it could create, by instance type and labels.
+The offers of NodePools: the nodes that a pool could create, by instance type and labels.
 
 Most labels of a node follow from its instance type and from the template of the pool. Where the
 pool leaves a choice, as for the zone, the offers have those values that pending pods ask for, or
@@ -56,6 +56,7 @@ def choose(
     fitting = (
         (machine, found)
         for machine in machines
+        if all(labels.get(key, value) == value for key, value in machine.labels.items())
         for found in islice(_labels(machine, allowed, labels, {}), 1)
     )
     return min(fitting, key=lambda each: _by_price(each[0]), default=None)
@@ -92,7 +93,7 @@ def _labels(
 
 def _usual_values(limits: Allowed) -> Sequence[str | None]:
     """Return one value for a label that no pod asks for; None leaves the label out."""
-    listed = limits.listed()
+    listed = limits.list_values()
     if listed:
         return listed[:1]
     if limits.may_be_absent:
@@ -102,7 +103,7 @@ def _usual_values(limits: Allowed) -> Sequence[str | None]:
 
 
 def choices_of(pods: Iterable[Pod], zones: Collection[str]) -> dict[str, set[str]]:
-    """Return the values of labels that pods ask for; all zones if they spread over zones."""
+    """Return the labels that pods ask for, with values; all zones if they spread over zones."""
     found: dict[str, set[str]] = {}
     for pod in pods:
         spec = pod.spec
@@ -113,8 +114,8 @@ def choices_of(pods: Iterable[Pod], zones: Collection[str]) -> dict[str, set[str
             required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
             for term in required.node_selector_terms if required is not None else ():
                 for each in term.match_expressions:
-                    if each.operator == "In":
-                        found.setdefault(each.key, set()).update(each.values)
+                    values = each.values if each.operator == "In" else ()
+                    found.setdefault(each.key, set()).update(values)
         looks_around = affinity is not None and (
             affinity.pod_affinity or affinity.pod_anti_affinity
         )

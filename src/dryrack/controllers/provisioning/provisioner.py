@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from dryrack.controllers.provisioning.disruption import Disruption
 from dryrack.controllers.provisioning.draining import Draining
 from dryrack.controllers.provisioning.node_claims import NodeClaims
 from dryrack.controllers.provisioning.node_pools import NodePools
+from dryrack.controllers.provisioning.nominations import Nominations
+from dryrack.controllers.provisioning.provisioning import NodesForPods
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,10 @@ class Provisioner:
     """Creates nodes for pods that fit on no node, and removes nodes that are not needed."""
 
     def __init__(self, context: EngineContext, settings: ProvisionerSettings) -> None:
+        nominations = Nominations()
         self._parts = (
+            NodesForPods(context, settings, nominations),
+            Disruption(context, settings, nominations),
             NodeClaims(context, settings.machines),
             Draining(context),
             NodePools(context),

@@ -58,7 +58,7 @@ class Allowed:
             and (self.high is None or number <= self.high)
         )
 
-    def listed(self) -> tuple[str, ...]:
+    def list_values(self) -> tuple[str, ...]:
         """Return the values that the requirements name and that are allowed, in order."""
         return tuple(value for value in sorted(self.values or ()) if self.admits(value))
 
