@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from tests.apiserver.replay import compared
 from tests.parity.__main__ import OPTIONS
-from tests.parity.recording import diff
+from tests.parity.recording import TESTED, diff
 from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
@@ -34,7 +34,10 @@ _UP_SECONDS_MAX = 60
 # The recordings were made without these, and with more versions than the stable ones.
 _WITHOUT = "scheduler,volumes"
 _SERVED = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
-_AS_RECORDED = ("--without", _WITHOUT, "--runtime-config", _SERVED)
+_AS_RECORDED = (
+    *("--without", _WITHOUT, "--runtime-config", _SERVED),
+    *("--release", TESTED.value),
+)
 
 
 @contextmanager
@@ -89,7 +92,7 @@ def main(names: list[str]) -> None:
         for script in load_all(names):
             found = answers(script, server)
             count = 0
-            for step, recorded, answered in compared(script, found):
+            for step, recorded, answered in compared(script, found, TESTED):
                 if recorded != answered:
                     count += 1
                     sys.stdout.write(f"{script.name}: {step}:\n{diff(recorded, answered)}\n\n")

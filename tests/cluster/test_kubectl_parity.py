@@ -16,7 +16,7 @@ import pytest
 import yaml
 from tests.cli.command import dryrack
 from tests.parity.__main__ import OPTIONS
-from tests.parity.recording import read
+from tests.parity.recording import TESTED, read
 from tests.parity.run import Run
 from tests.parity.script import load_all
 from tests.parity.server import Server
@@ -46,7 +46,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         monkeypatch.setenv("DRYRACK_HOME", home)
         served = ",".join(f"{version}=true" for version in OPTIONS.runtime_config)
         options = ("--authorization", "rbac", "--without", "kubelet,scheduler")
-        up = dryrack("up", "--detach", *options, "--runtime-config", served)
+        release = ("--release", TESTED.value)
+        up = dryrack("up", "--detach", *options, *release, "--runtime-config", served)
         assert up.returncode == 0, up.stderr
         yield Server.of(by_files(Path(home) / "default" / "kubeconfig"))
         assert dryrack("down").returncode == 0
@@ -70,7 +71,7 @@ def test_kubectl_says_the_same(script: Script, server: Server) -> None:
     """Output, errors and exit codes of every step for kubectl are the recorded ones."""
     kubectl = programs.kubernetes("kubectl", RELEASE)
     answers = list(Run(script, server, kubectl).answers())
-    recorded = {answer["step"]: answer for answer in read(script)}
+    recorded = {answer["step"]: answer for answer in read(script, TESTED)}
     names = {step.name for step in script.steps if step.kubectl}
     differing = {
         answer["step"]: (answer, recorded[answer["step"]])

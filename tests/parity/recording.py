@@ -13,6 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.realcluster.releases import RELEASE
+
 from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 ANSWERS = Path(__file__).parent / "answers"
 RECORDED = tuple(Release)
+# The release of the test bed, as far as its answers are recorded.
+TESTED = next((each for each in RECORDED if each.value == RELEASE.minor), DEFAULT_RELEASE)
 _LINES_MAX = 40
 
 

@@ -92,6 +92,10 @@ class ValidationBehaviour:
     repeats_problems: bool
     # An update of an immutable field of a StatefulSet is a problem of the field, not of the spec.
     names_immutable_fields_of_stateful_sets: bool
+    # The resources of a container with resource claims can be resized.
+    resizes_beside_claims: bool
+    # The ends of paths that 1.36 reports wrongly, and what they are now.
+    corrected_paths: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +243,8 @@ _VALIDATION_1_36 = ValidationBehaviour(
     has_node_allocatable_resources=False,
     repeats_problems=True,
     names_immutable_fields_of_stateful_sets=False,
+    resizes_beside_claims=False,
+    corrected_paths=MappingProxyType({}),
 )
 _VALIDATION_1_37 = replace(
     _VALIDATION_1_36,
@@ -251,6 +257,10 @@ _VALIDATION_1_37 = replace(
     has_node_allocatable_resources=True,
     repeats_problems=False,
     names_immutable_fields_of_stateful_sets=True,
+    resizes_beside_claims=True,
+    corrected_paths=MappingProxyType(
+        {".securityContext.shareProcessNamespace": ".shareProcessNamespace"}
+    ),
 )
 
 _SCHEDULING_1_36 = SchedulingBehaviour(

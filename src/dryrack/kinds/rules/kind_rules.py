@@ -85,7 +85,13 @@ class KindRules:
         if self.behaviour.repeats_problems:
             return problems
         declared = self.declared_problems(obj, old)
-        return merged(problems, declared) if problems or declared else ()
+        return merged(map(self._corrected, problems), declared) if problems or declared else ()
+
+    def _corrected(self, problem: FieldProblem) -> FieldProblem:
+        for wrong, right in self.behaviour.corrected_paths.items():
+            if problem.field.endswith(wrong):
+                return replace(problem, field=f"{problem.field.removesuffix(wrong)}{right}")
+        return problem
 
     def declared_problems(self, obj: Raw, old: Raw | None) -> Sequence[FieldProblem]:
         """Return the problems of the checks that the release declares with the type."""

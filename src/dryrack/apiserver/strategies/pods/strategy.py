@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import ValidationBehaviour
     from dryrack.kinds.validation import FieldProblem
 
 _GATED = {
@@ -125,7 +126,7 @@ class PodStrategy(Strategy):
         if write.subresource == "status":
             return list(status_changes(obj, old))
         found = [*metadata(object_meta(obj), self.naming, namespaced=True), *pod_problems(obj)]
-        return [*found, *_changes(obj, old, write.subresource)]
+        return [*found, *_changes(obj, old, write.subresource, self.rules.behaviour)]
 
     def approve(self, obj: Raw, old: Raw | None, write: Write) -> None:
         if old is None or write.subresource == "resize":
@@ -175,13 +176,15 @@ def _part_update(obj: Raw, old: Raw, part: str) -> Raw:
             return keep_status(obj, old)
 
 
-def _changes(obj: Raw, old: Raw, part: str) -> Iterator[FieldProblem]:
+def _changes(
+    obj: Raw, old: Raw, part: str, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
     spec = spec_of(obj)
     before = spec_of(old)
     match part:
         case "resize":
             yield from only_of_pods(spec)
-            yield from subresources.resize_problems(obj, old)
+            yield from subresources.resize_problems(obj, old, behaviour)
         case "ephemeralcontainers":
             yield from only_of_pods(spec)
             yield from subresources.debugger_problems(spec, before)

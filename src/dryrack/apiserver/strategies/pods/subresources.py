@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dryrack.apiserver.strategy import Write
     from dryrack.kinds.raw import Raw
+    from dryrack.kinds.releases import ValidationBehaviour
     from dryrack.kinds.validation import FieldProblem
 
 _LISTS = ("containers", "initContainers")
@@ -53,14 +54,14 @@ def _with_resources_of(now: Raw, before: Raw) -> Raw:
     return with_value(made, "resizePolicy", now.get("resizePolicy"))
 
 
-def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
+def resize_problems(pod: Raw, old: Raw, behaviour: ValidationBehaviour) -> Iterator[FieldProblem]:
     """Yield the problems of a change of resources."""
     spec = pod["spec"]
     before = old["spec"]
     known = get(old, "status.qosClass") or quality(before)
     if quality(spec) != known:
         yield invalid("spec", Token(known), "Pod QOS Class may not change as a result of resizing")
-    yield from _resources("spec.resources", spec, before)
+    yield from _resources("spec.resources", spec, before, behaviour)
     for key in _LISTS:
         if _names(spec, key) != _names(before, key):
             detail = f"{key} may not be added, removed, renamed or reordered on resize"
@@ -68,22 +69,24 @@ def resize_problems(pod: Raw, old: Raw) -> Iterator[FieldProblem]:
             continue
         pairs = zip(spec.get(key) or (), before.get(key) or (), strict=True)
         for position, pair in enumerate(pairs):
-            yield from _resources(f"spec.{key}[{position}].resources", *pair)
+            yield from _resources(f"spec.{key}[{position}].resources", *pair, behaviour)
 
 
-def _resources(at: str, now: Raw, before: Raw) -> Iterator[FieldProblem]:
-    """Check a change of resources: only CPU and memory change, and not with resource claims."""
+def _resources(
+    at: str, now: Raw, before: Raw, behaviour: ValidationBehaviour
+) -> Iterator[FieldProblem]:
+    """Check a change of resources: only CPU and memory can change."""
     given = get(now, "resources", {})
     known = get(before, "resources", {})
     for part in ("requests", "limits"):
         if not (known.get(part) or {}).keys() <= (given.get(part) or {}).keys():
             yield forbidden(f"{at}.{part}", f"resource {part} cannot be removed")
     is_other = now.get("resizePolicy") != before.get("resizePolicy")
-    if (
-        known.get("claims")
-        or is_other
-        or _immutable_resources(given) != _immutable_resources(known)
-    ):
+    if behaviour.resizes_beside_claims:
+        is_other |= (given.get("claims") or []) != (known.get("claims") or [])
+    else:
+        is_other |= bool(known.get("claims"))
+    if is_other or _immutable_resources(given) != _immutable_resources(known):
         yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
