@@ -32,7 +32,7 @@ def test_a_field_of_a_newer_release_is_unknown_or_dropped() -> None:
     world = (NAMESPACE, SLICE, CLASS, DERIVED)
 
     assert findings(Release.V1_36, *world) == [("DR010", field)]
-    assert findings(Release.V1_37, *world) == [("DR121", field)]
+    assert ("DR121", field) in findings(Release.V1_37, *world)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from dryrack.cluster.engines import Family, UnknownEngineError
@@ -65,7 +66,7 @@ class EngineOptions:
     machines: Iterable[InstanceType] = ()
     """The instance types of nodes that exist or may come; some need engines of their own."""
     allocator: MakeAllocator | None = None
-    """Allocates devices; None: the allocator of the scheduler's release."""
+    """Allocates devices; None: the allocator of the cluster's release and feature gates."""
     scheduling: SchedulerSettings | None = None
     """None: the defaults of kube-scheduler in the cluster's release."""
     drivers: Drivers | None = None
@@ -180,11 +181,16 @@ class _Scheduling:
     options: EngineOptions
 
     async def run(self, _: Collection[str], wiring: Wiring) -> None:
+        from dryrack.allocation import Features, LiveAllocator
         from dryrack.scheduler import Scheduler, SchedulerSettings
 
-        make_allocator = self.options.allocator
-        settings = self.options.scheduling or SchedulerSettings.of(release=wiring.release)
-        settings = replace(settings, release=wiring.release)
+        release = wiring.release
+        features = Features.from_gates(wiring.feature_gates, release)
+        make_allocator = self.options.allocator or partial(
+            LiveAllocator, features=features, release=release
+        )
+        settings = self.options.scheduling or SchedulerSettings.of(release=release)
+        settings = replace(settings, release=release)
 
         async def start() -> None:
             scheduler = Scheduler(
@@ -192,7 +198,7 @@ class _Scheduling:
                 clock=wiring.clock,
                 chance=wiring.chance,
                 informers=wiring.informers,
-                allocator=None if make_allocator is None else make_allocator(chance=wiring.chance),
+                allocator=make_allocator(chance=wiring.chance),
                 settings=settings,
                 metrics=wiring.metrics,
             )

@@ -127,6 +127,16 @@ class PartitionableKind(DeviceKind, Protocol):
 
 
 @runtime_checkable
+class SkippingKind(DeviceKind, Protocol):
+    """Devices of one driver for which a kubelet leaves out calls."""
+
+    @property
+    def skip_node_operations(self) -> tuple[str, ...]:
+        """The operations that are left out, as in ResourceSlices."""
+        ...
+
+
+@runtime_checkable
 class ClassifiedKind(DeviceKind, Protocol):
     """Devices of one driver that has its own DeviceClasses."""
 

@@ -37,6 +37,7 @@ from dryrack.hardware.pool_plan import (
     plan_pools,
 )
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.releases import find_dropped, without_gates
 from dryrack.kinds.resource import (
     CELDeviceSelector,
     DeviceClass,
@@ -44,7 +45,7 @@ from dryrack.kinds.resource import (
     DeviceSelector,
     ResourceSlice,
 )
-from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind
+from dryrack.kubeletplugin.device_kind import ClassifiedKind, PartitionableKind, SkippingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,8 +86,13 @@ def node_slices(
     section = Section(Origin(SourceKind.CONFIG, MANAGER, kind.driver), devices, counters)
     pool = Pool(kind.driver, node, node, ThisNode(), (section,))
     # Without the labels of the publisher, which would manage these slices.
+    skipped = kind.skip_node_operations if isinstance(kind, SkippingKind) else ()
     return tuple(
-        replace(each, metadata=replace(each.metadata, labels={MANAGED_BY: MANAGER}))
+        replace(
+            each,
+            metadata=replace(each.metadata, labels={MANAGED_BY: MANAGER}),
+            spec=replace(each.spec, skip_node_operations=skipped),
+        )
         for each in slices_of(pool, owner=owner)
     )
 
@@ -145,6 +151,7 @@ class SlicePublisher:
         self._written: NodeFaults | None = None
         self._written_at = 0.0
         self._rewrites = 0
+        self._dropped = DroppedGates()
 
     async def run(self) -> None:
         """Run until it is cancelled."""
@@ -185,7 +192,8 @@ class SlicePublisher:
         if faults.is_driver_gone or not self._may_write():
             return
         node = await self._client.get(NODES, self._node)
-        if await publish(self._client, self._kind, node, self._informer.all(), faults):
+        observed = self._informer.all()
+        if await publish(self._client, self._kind, node, observed, faults, self._dropped):
             await self._hold_back(faults)
 
     async def _hold_back(self, faults: NodeFaults) -> None:
@@ -207,24 +215,61 @@ class SlicePublisher:
             await sleep(self._clock, min(2.0 ** min(beyond, 16), _REWRITE_SECONDS_MAX))
 
 
+class DroppedGates:
+    """
+    The feature gates whose fields the API server dropped.
+
+    The server reports nothing. To write such a field again would change nothing, so slices are
+    written without it, until the plugin starts again.
+    """
+
+    def __init__(self) -> None:
+        self._gates: set[str] = set()
+
+    def adapt(self, slice_: Raw) -> Raw:
+        """Return a slice without the fields of these gates."""
+        return without_gates(slice_, self._gates) if self._gates else slice_
+
+    def learn(self, sent: Raw, stored: Raw) -> None:
+        """Compare a sent slice with the stored one, and warn about each new gate."""
+        for gate in find_dropped(sent, stored):
+            if gate not in self._gates:
+                self._gates.add(gate)
+                _logger.warning(
+                    "the API server dropped fields of slices of driver %s; "
+                    "enable the feature gate %s, and start the plugin again",
+                    sent["spec"]["driver"],
+                    gate,
+                )
+
+
 async def publish(
     client: Client,
     kind: DeviceKind,
     node: Raw,
     observed: Sequence[Raw],
     faults: NodeFaults = NO_FAULTS,
+    dropped: DroppedGates | None = None,
 ) -> bool:
-    """Write the slices of a kind on a node where they differ; return True if any did."""
+    """
+    Write the slices of a kind on a node where they differ; return True if any did.
+
+    `dropped` has the gates of fields that the server drops, and learns more of them.
+    """
+    dropped = dropped or DroppedGates()
     name = node["metadata"]["name"]
     owner = node_owner(name, node["metadata"]["uid"])
-    slices = [document(each) for each in node_slices(kind, name, owner=owner, faults=faults)]
+    slices = [
+        dropped.adapt(document(each))
+        for each in node_slices(kind, name, owner=owner, faults=faults)
+    ]
     wanted = {PoolId(kind.driver, name): slices} if slices else {}
     writes = [write for pool in plan_pools(wanted, observed).values() for write in pool]
     for write in writes:
         if isinstance(write, CreateSlice):
-            await client.create(SLICES, write.slice)
+            dropped.learn(write.slice, await client.create(SLICES, write.slice))
         elif isinstance(write, UpdateSlice):
-            await client.update(SLICES, write.slice)
+            dropped.learn(write.slice, await client.update(SLICES, write.slice))
         else:
             revision = write.slice["metadata"]["resourceVersion"]
             await _delete(client, write.slice, revision=revision)

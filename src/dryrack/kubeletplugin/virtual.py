@@ -20,13 +20,14 @@ from dryrack.client.errors import ApiError, TransportError
 from dryrack.client.workqueue import WorkQueue
 from dryrack.hardware import NO_FAULTS, PrepareMode, faults_of
 from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.pod_claims import skips_prepare
 from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.kubeletplugin.device_kind import PrepareError
 from dryrack.kubeletplugin.node_faults import failure
 from dryrack.kubeletplugin.prepare import NodeDevices, plan
 from dryrack.kubeletplugin.record import RecordIndex, State
-from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, publish
+from dryrack.kubeletplugin.slices import MANAGED_BY, MANAGER, DroppedGates, publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -261,9 +262,11 @@ def _faults(node: Raw, now: float) -> NodeFaults:
 
 
 def _has(claim: Raw, driver: str) -> bool:
-    """Return True if a claim has devices of a driver."""
+    """Return True if a claim has devices that a driver prepares."""
     devices = get(claim, "status.allocation.devices", {})
-    return any(each["driver"] == driver for each in get(devices, "results", ()))
+    return any(
+        each["driver"] == driver and not skips_prepare(each) for each in get(devices, "results", ())
+    )
 
 
 class VirtualNodeSlices:
@@ -287,6 +290,7 @@ class VirtualNodeSlices:
         self._kinds = kinds
         self._clock = clock
         self._is_virtual = is_virtual
+        self._dropped = DroppedGates()
         self._nodes = informers.of(NODES)
         self._slices = informers.of(SLICES)
         self._by_node = self._slices.index("plugin node", _nodes_of)
@@ -322,7 +326,7 @@ class VirtualNodeSlices:
             return
         for kind in self._kinds:
             observed = [s for s in self._by_node.get(name) if s["spec"]["driver"] == kind.driver]
-            await publish(self._client, kind, node, observed, faults)
+            await publish(self._client, kind, node, observed, faults, self._dropped)
 
     def _decide_at(self, name: str, when: float | None) -> None:
         """Decide a node again when its first fault ends, which changes its devices."""

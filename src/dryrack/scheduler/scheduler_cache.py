@@ -370,14 +370,15 @@ def find_helpful_changes(pods: Iterable[Raw], refused: Unplaced | GangRefused) -
 def _scheduling_fields(node: Node) -> tuple[object, ...]:
     """Return the fields of a node that decide which pods it takes."""
     spec = node.spec
-    own = node.metadata.uid, node.metadata.labels, node.status.allocatable
+    status = node.status
+    own = node.metadata.uid, node.metadata.labels, status.allocatable, status.declared_features
     return *own, spec.taints, spec.unschedulable
 
 
 def _takes_fewer_pods(before: Node, after: Node) -> bool:
     """Return whether a node has only got further taints, or was cordoned."""
     return (
-        _scheduling_fields(before)[:3] == _scheduling_fields(after)[:3]
+        _scheduling_fields(before)[:4] == _scheduling_fields(after)[:4]
         and all(taint in after.spec.taints for taint in before.spec.taints)
         and after.spec.unschedulable >= before.spec.unschedulable
     )

@@ -35,7 +35,7 @@ from dryrack.hardware import NO_FAULTS, NodeFaults, faults_of, node_annotation
 from dryrack.kinds.expansion.virtual_nodes import sizes
 from dryrack.kinds.paths import get, spec_of
 from dryrack.kinds.raw import Raw
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release
+from dryrack.kinds.releases import FeatureSet, Release
 
 _logger = logging.getLogger(__name__)
 
@@ -48,6 +48,9 @@ RENEW_SECONDS_MAX = 35.0
 RENEWALS_PER_SECOND = 20.0
 # The features that a kubelet must declare before a real server resizes pods or init containers.
 _FEATURES = ["InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"]
+# The feature without which the scheduler ignores devices of slices with skipNodeOperations.
+_OPTIONAL_OPERATIONS = "DRAOptionalNodeOperations"
+_DEFAULT_FEATURES = FeatureSet()
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "has no disk pressure"),
@@ -73,10 +76,10 @@ def plan(
     renew_seconds: float,
     lease_seconds: int = LEASE_SECONDS,
     faults: NodeFaults = NO_FAULTS,
-    release: Release = DEFAULT_RELEASE,
+    features: FeatureSet = _DEFAULT_FEATURES,
 ) -> Plan:
     """Return what a virtual node writes about itself now, and the time until the next write."""
-    writes = [*_labels(node), *_status(node, now, faults, release)]
+    writes = [*_labels(node), *_status(node, now, faults, features)]
     renewed = get(lease, "spec.renewTime")
     due = (seconds_of(renewed) if renewed else 0.0) + renew_seconds
     is_valid = lease is not None and (
@@ -115,7 +118,7 @@ def _labels(node: Raw) -> list[Write]:
     return [Patch(NODES, name_of(node), patch)]
 
 
-def _status(node: Raw, now: float, faults: NodeFaults, release: Release) -> list[Write]:
+def _status(node: Raw, now: float, faults: NodeFaults, features: FeatureSet) -> list[Write]:
     status = status_of(node)
     capacity, allocatable = sizes(status)
     wanted = {
@@ -126,8 +129,8 @@ def _status(node: Raw, now: float, faults: NodeFaults, release: Release) -> list
             {"type": "InternalIP", "address": host_address(node)},
             {"type": "Hostname", "address": node["metadata"]["name"]},
         ],
-        "nodeInfo": _node_info(node, release),
-        "declaredFeatures": status.get("declaredFeatures") or _FEATURES,
+        "nodeInfo": _node_info(node, features.release),
+        "declaredFeatures": status.get("declaredFeatures") or _list_features(features),
         "conditions": _conditions(node, now, faults),
     }
     changed = {key: value for key, value in wanted.items() if status.get(key) != value}
@@ -135,6 +138,12 @@ def _status(node: Raw, now: float, faults: NodeFaults, release: Release) -> list
         return []
     patch = {"metadata": {"uid": uid_of(node)}, "status": changed}
     return [Patch(NODES, name_of(node), patch, "status")]
+
+
+def _list_features(features: FeatureSet) -> list[str]:
+    """Return the features that a virtual node declares."""
+    optional = [_OPTIONAL_OPERATIONS] if features.is_on(_OPTIONAL_OPERATIONS) else []
+    return [*optional, *_FEATURES]
 
 
 def _node_info(node: Raw, release: Release) -> Raw:
@@ -194,7 +203,7 @@ class Heartbeat(Reconciler[str]):
 
     def __init__(self, context: EngineContext) -> None:
         super().__init__(context, "kubelet", workers=8)
-        self._release = context.release
+        self._features = context.features
         self._lease_seconds = context.node_lease_seconds or LEASE_SECONDS
         self._reported: dict[str, tuple[str, ...]] = {}
         """By node: the problems of fault annotations that have an event."""
@@ -227,7 +236,7 @@ class Heartbeat(Reconciler[str]):
             renew_seconds=renew,
             lease_seconds=self._lease_seconds,
             faults=faults,
-            release=self._release,
+            features=self._features,
         )
         reports = self._reports(node, faults.problems)
         return replace(decided, writes=(*reports, *decided.writes)) if reports else decided

@@ -19,6 +19,7 @@ from dryrack.client.informer import Informers, Name
 from dryrack.controllers.claims.references import claims_of, claims_of_pod
 from dryrack.controllers.objects import spec_of, status_of, uid_of
 from dryrack.hardware import Health, NodeFaults
+from dryrack.kinds.expansion.pod_claims import skips_prepare
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
@@ -182,7 +183,9 @@ class PrepareCalls:
         self, pod: Raw, node: Raw, claims: Sequence[Raw], now: float
     ) -> Unprepared | None:
         results = (get(each, "status.allocation.devices.results", ()) for each in claims)
-        needed = [result["driver"] for each in results for result in each]
+        needed = [
+            result["driver"] for each in results for result in each if not skips_prepare(result)
+        ]
         known = [name for name in needed if name in self._drivers.names]
         if not known:
             return None

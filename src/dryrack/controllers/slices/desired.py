@@ -63,7 +63,10 @@ _PRECEDENCE = {
     SourceKind.CATALOGUE: 2,
 }
 _NO_SOURCE = 3
-_CONTENTS = ("devices", "sharedCounters")
+_CONTENTS = (
+    *("devices", "partitionTypeAttribute", "perDeviceNodeSelection", "sharedCounters"),
+    "skipNodeOperations",
+)
 
 # The key of the pools of the whole cluster. No node has this name.
 SHARED = ""

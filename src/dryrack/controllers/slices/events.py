@@ -24,7 +24,7 @@ from dryrack.hardware.pool_plan import pool_of
 from dryrack.kinds.validation.parts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.controllers.slices.current_inventory import SourceStatus
     from dryrack.controllers.writes import EngineContext
@@ -42,9 +42,8 @@ _REST_MAX = len("and 1000000 more")
 
 # An event lists this many parts; the rest is in the slices themselves.
 _SHOWN = 4
-_DROPPED = (
-    "the API server dropped fields of these slices: enable the feature gates that the devices need"
-)
+_DROPPED = "the API server dropped fields of these slices: enable"
+_UNKNOWN_GATES = "the feature gates that the devices need"
 
 # The subject of events about the slices of a node. Others have the label of their source.
 THE_NODE = ""
@@ -204,12 +203,20 @@ def change_texts(
     return {subject: _first_parts(parts) for subject, parts in texts.items() if parts}
 
 
-def drop_texts(slices: Sequence[Raw]) -> dict[str, str]:
-    """Return the texts about slices with dropped fields, by the subject of the event."""
+def drop_texts(slices: Sequence[Raw], gates: Collection[str] = ()) -> dict[str, str]:
+    """
+    Return the texts about slices with dropped fields, by the subject of the event.
+
+    `gates` are the feature gates of the dropped fields.
+    """
+    many = "s" if len(gates) > 1 else ""
+    named = f"the feature gate{many} {', '.join(gates)}" if gates else _UNKNOWN_GATES
     names: dict[str, list[str]] = {}
     for each in slices:
         names.setdefault(_subject(each), []).append(each["metadata"]["name"])
-    return {subject: _first_parts(names[subject], _DROPPED) for subject in sorted(names)}
+    return {
+        subject: _first_parts(names[subject], f"{_DROPPED} {named}") for subject in sorted(names)
+    }
 
 
 def _subject(slice_: Raw) -> str:

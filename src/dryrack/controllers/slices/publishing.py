@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from dryrack.controllers.writes import EngineContext
     from dryrack.hardware import NodeFaults
     from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import find_dropped
 
 NAME = "resourceslice"
 # Writes wait for answers most of their time, and all nodes of a big cluster come up at once.
@@ -299,16 +300,19 @@ class Publishing(Reconciler[str]):
         self._tally.update(counts)
         _logger.info("slices written", extra={"node": key, **counts})
         dropped = [
-            obj
+            (obj, find_dropped(write.object, obj))
             for write, obj in zip(plan.writes, stored, strict=True)
             if isinstance(write, Create | Update)
             and obj is not None
             and self._dropped.learn(write.object, obj)
         ]
         if dropped:
-            names = [each["metadata"]["name"] for each in dropped]
-            _logger.warning("fields dropped by the server", extra={"slices": names})
-            self._report(key, Reason.DEVICES_INCOMPLETE, drop_texts(dropped))
+            names = [each["metadata"]["name"] for each, _ in dropped]
+            gates = sorted({gate for _, gates in dropped for gate in gates})
+            extra = {"slices": names, "gates": gates}
+            _logger.warning("fields dropped by the server", extra=extra)
+            texts = drop_texts([each for each, _ in dropped], gates)
+            self._report(key, Reason.DEVICES_INCOMPLETE, texts)
             self.queue.add(key)
 
     def on_failure(self, key: str, error: Exception) -> None:

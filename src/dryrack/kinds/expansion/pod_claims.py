@@ -110,6 +110,12 @@ def _source(entry: Raw) -> tuple[str | None, str | None]:
     return entry.get("resourceClaimName"), entry.get("resourceClaimTemplateName")
 
 
+def skips_prepare(result: Raw) -> bool:
+    """Return whether a kubelet calls no NodePrepareResources for a result of an allocation."""
+    skipped = get(result, "skipNodeOperations", ())
+    return "*" in skipped or "NodePrepareResources" in skipped
+
+
 def consumer_of_pod(pod: Raw) -> Raw:
     """Return the entry in `reservedFor` for a pod."""
     metadata = pod["metadata"]

@@ -19,7 +19,13 @@ from dryrack.kinds.releases.behaviours import (
 )
 from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
 from dryrack.kinds.releases.declared_types import DECLARED_TYPES, UNDECLARED_GROUPS
-from dryrack.kinds.releases.fields import GATED_FIELDS, GatedField, find_gated
+from dryrack.kinds.releases.fields import (
+    GATED_FIELDS,
+    GatedField,
+    find_dropped,
+    find_gated,
+    without_gates,
+)
 from dryrack.kinds.releases.gates import (
     FIELD_GATES,
     FeatureSet,
@@ -67,10 +73,12 @@ __all__ = [
     "ReleaseError",
     "SchedulingBehaviour",
     "ValidationBehaviour",
+    "find_dropped",
     "find_gated",
     "gates_of",
     "gates_with_needs",
     "nearest_release",
     "parse_gates",
     "resolve_gates",
+    "without_gates",
 ]

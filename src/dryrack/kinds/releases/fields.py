@@ -5,7 +5,8 @@ The API server drops such a field while its gate is off, and reports nothing. In
 for each item of a list, and `{}` for each value of a map. Paths are those of the newest version.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,26 @@ GATED_FIELDS = (
     ),
     GatedField(
         "ResourceSlice", "spec.skipNodeOperations", "DRAOptionalNodeOperations", since=Release.V1_37
+    ),
+    *(
+        GatedField("ResourceSlice", field, "DRAPartitionableDevices")
+        for field in (
+            "spec.sharedCounters",
+            "spec.perDeviceNodeSelection",
+            f"{_DEVICE}.consumesCounters",
+            f"{_DEVICE}.nodeName",
+            f"{_DEVICE}.nodeSelector",
+            f"{_DEVICE}.allNodes",
+        )
+    ),
+    GatedField("ResourceSlice", f"{_DEVICE}.taints", "DRADeviceTaints"),
+    *(
+        GatedField("ResourceSlice", f"{_DEVICE}.{each}", "DRADeviceBindingConditions")
+        for each in ("bindsToNode", "bindingConditions", "bindingFailureConditions")
+    ),
+    *(
+        GatedField("ResourceSlice", f"{_DEVICE}.{each}", "DRAConsumableCapacity")
+        for each in ("allowMultipleAllocations", "capacity{}.requestPolicy")
     ),
     *(
         GatedField("ResourceSlice", f"{_DEVICE}.attributes{{}}.{each}", "DRAListTypeAttributes")
@@ -156,3 +177,21 @@ def find_gated(document: Mapping[str, Any]) -> Iterator[tuple[Path, GatedField]]
     kind = document.get("kind")
     node = _NODES.get(kind) if isinstance(kind, str) else None
     return iter(()) if node is None else node.find(document, ())
+
+
+def find_dropped(sent: Mapping[str, Any], stored: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the feature gates of fields that were sent and that a server did not store."""
+    kept = {path for path, _ in find_gated(stored)}
+    return tuple(sorted({gated.gate for path, gated in find_gated(sent) if path not in kept}))
+
+
+def without_gates(document: Mapping[str, Any], gates: Collection[str]) -> dict[str, Any]:
+    """Return a copy of a document without the fields of these feature gates."""
+    changed = deepcopy(dict(document))
+    for (*steps, last), gated in list(find_gated(document)):
+        if gated.gate in gates:
+            parent: Any = changed
+            for step in steps:
+                parent = parent.get(step, {}) if isinstance(parent, dict) else parent[step]
+            parent.pop(last, None)
+    return changed

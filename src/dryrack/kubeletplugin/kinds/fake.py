@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 DRIVER = "fake.resource.3-shake.com"
 PARAMETERS_KIND = "FakeClaimParameters"
 PARAMETERS_VERSION = f"{DRIVER}/v1alpha1"
+SKIP_OPTION = "skip-node-operations"
+SKIP_ALL = "*"
 COUNT = 8
 COUNT_MAX = 10_000
 # More children than this would make a CDI spec that no container runtime was tried with.
@@ -60,6 +62,8 @@ class FakeKind:
     cdi_kind: str = f"k8s.{DRIVER}/fake"
     split: int = 1
     """How many children each is on offer as, beside the whole; 1 is the whole alone."""
+    skip_node_operations: tuple[str, ...] = ()
+    """The calls that a kubelet leaves out: none, or all."""
 
     def devices(self, node: str) -> tuple[Device, ...]:
         return tuple(each for index in range(self.count) for each in self._devices_of(node, index))
@@ -118,14 +122,20 @@ class FakeKind:
 
 
 def fake_kind(options: KindOptions) -> FakeKind:
-    """`fake:8`, `fake:8,model=ULTRA_10`, `fake:8,split=2`."""
-    taken = options.take({"model": "LATEST-FAKE-MODEL", "split": "1"})
+    """`fake:8`, `fake:8,model=ULTRA_10`, `fake:8,split=2`, `fake:8,skip-node-operations=all`."""
+    defaults = {"model": "LATEST-FAKE-MODEL", "split": "1", SKIP_OPTION: "none"}
+    taken = options.take(defaults)
+    skipped = {"none": (), "all": (SKIP_ALL,)}.get(taken[SKIP_OPTION])
+    if skipped is None:
+        raise DevicesError(
+            f"--devices fake: {SKIP_OPTION}={taken[SKIP_OPTION]}: unknown value; use none or all"
+        )
     split = number_of(options, "split", taken["split"], 1, SPLIT_MAX)
     count = COUNT if options.count is None else options.count
     most = COUNT_MAX if split == 1 else COUNT_MAX // (split + 1)
     if count > most:
         raise DevicesError(f"--devices fake:{count}: a node has at most {most}")
-    return FakeKind(count, taken["model"], split=split)
+    return FakeKind(count, taken["model"], split=split, skip_node_operations=skipped)
 
 
 def _counter_set(index: int) -> str:

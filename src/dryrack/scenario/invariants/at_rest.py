@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.cluster import SeededChance
 from dryrack.kinds.decode import decode
+from dryrack.kinds.expansion.pod_claims import skips_prepare
 from dryrack.kinds.meta import LabelSelector
 from dryrack.kinds.paths import get, status_of
 from dryrack.kinds.selectors import matches_labels
@@ -55,8 +56,9 @@ def _allocation(claim: Raw) -> Raw:
 
 
 def _drivers(claim: Raw) -> Collection[str]:
+    """Return the drivers that prepare devices of a claim."""
     results = get(_allocation(claim), "devices.results", ())
-    return frozenset(each["driver"] for each in results)
+    return frozenset(each["driver"] for each in results if not skips_prepare(each))
 
 
 def _find_running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
