@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.cli.fork_server import ForkServer
 from typer.testing import CliRunner
 
 from dryrack.cli.main import app
@@ -35,16 +37,24 @@ def dryrack(
     *words: str | Path, cwd: Path = EXAMPLES, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a plain environment without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "dryrack", *map(str, words)],
+    variables = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    texts = [str(word) for word in words]
+    done = _server().run(texts, cwd=cwd, stdin=stdin, environment=variables, seconds=_SECONDS_MAX)
+    return done or subprocess.run(
+        [sys.executable, "-m", "dryrack", *texts],
         cwd=cwd,
         input=stdin,
         capture_output=True,
         text=True,
         timeout=_SECONDS_MAX,
         check=False,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+        env=variables,
     )
+
+
+@cache
+def _server() -> ForkServer:
+    return ForkServer({**os.environ, "COLUMNS": "200", "NO_COLOR": "1"})
 
 
 def dryrack_without_reader(*words: str | Path) -> subprocess.CompletedProcess[str]:
