@@ -22,5 +22,6 @@ def start(plane: ControlPlane, processes: Processes) -> None:
         "node-lease-duration-seconds": "40",
     }
     arguments = [f"--{name}={value}" for name, value in flags.items()]
+    arguments += [f"--config={file}" for file in programs.kwok_stages()]
     processes.start("kwok", [str(programs.kwok()), *arguments])
     readiness.wait("kwok", lambda: readiness.answers_http(port, "/healthz"), processes)

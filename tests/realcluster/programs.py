@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.golang import build
+from tests.golang import build, sources
 from tests.realcluster.releases import CONTROL_PLANE, MODULES, NODE, Release
 
 if TYPE_CHECKING:
@@ -30,6 +30,14 @@ def etcd() -> Path:
 
 def kwok() -> Path:
     return build(MODULES / "kwok", ("sigs.k8s.io/kwok/cmd/kwok",)).path("kwok")
+
+
+def kwok_stages() -> list[Path]:
+    """Return the files with what KWOK does to nodes and Pods by default."""
+    stages = sources(MODULES / "kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    folders = (stages / "node/fast", stages / "node/heartbeat-with-lease", stages / "pod/fast")
+    files = sorted(file for folder in folders for file in folder.glob("*.yaml"))
+    return [file for file in files if file.name != "kustomization.yaml"]
 
 
 def helm() -> Path:

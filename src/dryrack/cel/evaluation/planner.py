@@ -69,7 +69,7 @@ _CONVERSIONS = frozenset(
 _NOTHING = Variables({})
 
 
-def _unchanged(value: Value) -> Value:
+def _keep(value: Value) -> Value:
     return value
 
 
@@ -85,7 +85,7 @@ class Planner:
         self._identifiers = env.identifiers
         self._behaviour = env.behaviour
         # What a path that starts from an optional sees of its value.
-        self._opened = _unchanged if env.behaviour.optionals_keep_values else unwrap
+        self._opened = _keep if env.behaviour.optionals_keep_values else unwrap
         # Variables of macros: the name of each in a run, and the step that makes an accumulator.
         self._locals: dict[str, tuple[str, Step | None]] = {}
         # How many calls have three arguments or more, and stop at the first that fails.
