@@ -28,8 +28,8 @@ demo: setup ## Set up, then show what dryrack does, on virtual clusters
 	@$(BIN)/dryrack demo
 
 .PHONY: test
-test: setup ## Set up, then run the tests that need only Python
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real"
+test: setup ## Set up, then run the tests that need only Python, except those of make check
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real" --ignore=tests/tidy
 
 .PHONY: check
 check: setup ## Check format, lint, types, import contracts, and the rules in tests/tidy
@@ -54,7 +54,7 @@ corpus: setup ## Try your manifests: make corpus DIR=FOLDER [ROUNDS=3] [SEED=0]
 	@$(BIN)/python -m tests.corpus "$(DIR)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) --refused
 
 .PHONY: real
-real: setup ## Compare with Kubernetes, RELEASE=1.36 (needs Go 1.26, a JDK, Maven, and root)
+real: setup ## Compare with Kubernetes, or with RELEASE=1.34 to 1.37 (needs Go 1.26, a JDK, Maven, and root)
 	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) $(BIN)/python -m tests.programs
 	@$(if $(RELEASE),DRYRACK_KUBERNETES=$(RELEASE)) DRYRACK_REQUIRE_REAL=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -m real $(AGAIN)
 

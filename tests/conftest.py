@@ -25,6 +25,7 @@ from tests.store.handed_out import watched_for_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.stage import Stage
 
@@ -38,6 +39,13 @@ settings.load_profile("gate")
 
 LEFT_OUT = pytest.StashKey[int]()
 WORKER_OUTPUT = "dryrack_left_out"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m real` reads the files with such tests only: they are few, and there are many others."""
+    if config.option.markexpr != "real" or collection_path.suffix != ".py":
+        return None
+    return None if b"mark.real" in collection_path.read_bytes() else True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -32,7 +32,7 @@ def modules() -> list[Path]:
 def main() -> int:
     if test_bed(["build", "--release", RELEASE.minor]) != 0:
         return 1
-    for module in modules():
+    for module in modules() if RELEASE.runs("oracle") else []:
         build(module)
     _build_java()
     return _browser()

@@ -14,6 +14,7 @@ import pytest
 from tests.realcluster import guard
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import ControlPlane, Options
+from tests.realcluster.releases import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,9 @@ CLUSTERS = "clusters"
 _STARTING = {"real_plane", "real_node_cluster", "start_cluster", "start_module_cluster"}
 # Browsers give up what they load while interfaces of nodes come and go.
 _BROWSING = {"look"}
+_NOT_FOR_THE_RELEASE = (
+    f"Kubernetes {RELEASE.minor} runs with the publisher, the scheduler, and the plugin only"
+)
 _COUNTER = itertools.count(1)
 
 
@@ -43,6 +47,8 @@ StartModuleCluster = StartCluster
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Clusters take turns, and share the machine with what needs none.
     for item in items:
+        if item.get_closest_marker("real") and not RELEASE.runs(item.path.parent.name):
+            item.add_marker(pytest.mark.skip(_NOT_FOR_THE_RELEASE))
         if item.get_closest_marker("real") and not item.get_closest_marker("xdist_group"):
             names = getattr(item, "fixturenames", ())
             takes_turns = (_STARTING | _BROWSING).intersection(names)

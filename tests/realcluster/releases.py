@@ -27,6 +27,10 @@ class Release:
     def module(self) -> Path:
         return MODULES / f"kubernetes-{self.minor}"
 
+    def runs(self, folder: str) -> bool:
+        """Return whether the tests of a folder apply to the release."""
+        return folder in OF_ANY_RELEASE or self.minor in {each.value for each in Answers}
+
     def knows(self, gates: Iterable[str]) -> bool:
         """Return whether the release has these feature gates, by the tables of dryrack."""
         tables = [each for each in Answers if each.value == self.minor]
@@ -42,6 +46,9 @@ RELEASES: Mapping[str, Release] = {
 # What the tests run: the release whose answers dryrack gives by default, or the one asked for by
 # `make real RELEASE=…`.
 RELEASE = RELEASES[os.environ.get("DRYRACK_KUBERNETES") or DEFAULT_RELEASE.value]
+
+# The folders of tests that also run on releases whose answers dryrack does not give.
+OF_ANY_RELEASE = ("kubeletplugin", "publisher", "realcluster", "scheduler")
 
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 NODE = ("kubelet",)
