@@ -127,3 +127,25 @@ def test_one_storage_class_is_shown_as_the_default(
 
     assert [row["cells"][0] for row in listed["rows"]] == names
     assert one["rows"][0]["cells"][0] == alone
+
+
+@pytest.mark.parametrize(
+    ("release", "kept"), [(Release.V1_36, False), (Release.V1_37, True)], ids=["1.36", "1.37"]
+)
+def test_a_status_keeps_the_claims_that_a_client_leaves_out(release: Release, kept: bool) -> None:
+    """In 1.37, an update of a pod's status without resourceClaimStatuses keeps them."""
+    server = embedded_server(RuntimeConfig(), release)
+    server.make_namespace("default")
+    pods = "/api/v1/namespaces/default/pods"
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+    }
+    statuses = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
+    _send(server, f"POST {pods}", {"metadata": {"name": "a"}, "spec": spec})
+    at = f"{pods}/a/status"
+    _send(server, f"PATCH {at}", {"status": {"resourceClaimStatuses": statuses}})
+    _, left_out = _send(server, f"PUT {at}", {"metadata": {"name": "a"}, "status": {}})
+    server.close()
+
+    assert left_out["status"].get("resourceClaimStatuses") == (statuses if kept else None)

@@ -12,6 +12,10 @@ from dryrack.apiserver.strategies.extension.traffic import TrafficStrategy
 from dryrack.apiserver.strategies.extension.webhooks import WebhookStrategy
 from dryrack.apiserver.strategies.namespaces import NamespaceStrategy
 from dryrack.apiserver.strategies.nodes import NodeStrategy
+from dryrack.apiserver.strategies.pod_certificates import (
+    PodCertificateRequestStrategy,
+    TrustBundleStrategy,
+)
 from dryrack.apiserver.strategies.pods.strategy import PodStrategy
 from dryrack.apiserver.strategies.quotas.strategy import QuotaStrategy
 from dryrack.apiserver.strategies.services.strategy import ServiceStrategy
@@ -24,6 +28,7 @@ from dryrack.apiserver.strategies.small_kinds import (
     RoleStrategy,
     SecretStrategy,
     ServiceAccountStrategy,
+    StorageVersionMigrationStrategy,
     WorkloadObjectStrategy,
 )
 from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
@@ -118,6 +123,7 @@ _FLOW = "flowcontrol.apiserver.k8s.io"
 _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "apiservices.apiregistration.k8s.io": ApiServiceStrategy,
     "certificatesigningrequests.certificates.k8s.io": CertificateRequestStrategy,
+    "clustertrustbundles.certificates.k8s.io": TrustBundleStrategy,
     "configmaps": ConfigMapStrategy,
     "cronjobs.batch": CronJobStrategy,
     "customresourcedefinitions.apiextensions.k8s.io": _definition,
@@ -150,6 +156,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "persistentvolumeclaims": VolumeClaimStrategy,
     "persistentvolumes": VolumeStrategy,
     "poddisruptionbudgets.policy": _budget,
+    "podcertificaterequests.certificates.k8s.io": PodCertificateRequestStrategy,
     "podgroups.scheduling.k8s.io": PodGroupStrategy,
     "pods": PodStrategy,
     "priorityclasses.scheduling.k8s.io": PriorityClassStrategy,
@@ -164,6 +171,7 @@ _BY_STORAGE: Mapping[str, Callable[[], Strategy]] = {
     "services": ServiceStrategy,
     "statefulsets.apps": StatefulSetStrategy,
     "storageclasses.storage.k8s.io": StorageClassStrategy,
+    "storageversionmigrations.storagemigration.k8s.io": StorageVersionMigrationStrategy,
     f"validatingadmissionpolicies.{_ADMISSION}": _policy,
     f"validatingadmissionpolicybindings.{_ADMISSION}": _policy_binding,
     f"validatingwebhookconfigurations.{_ADMISSION}": lambda: WebhookStrategy(mutates=False),

@@ -9,7 +9,10 @@ from dryrack.apiserver.answer.status import forbidden as refused
 from dryrack.apiserver.strategies.pods.admission import PRIORITY_CLASSES
 from dryrack.apiserver.strategies.validated_as_new import ValidatedAsNewStrategy
 from dryrack.apiserver.strategy import Strategy
-from dryrack.kinds.paths import get, spec_of
+from dryrack.extension.definitions import word_problems
+from dryrack.kinds.decode import decode
+from dryrack.kinds.meta import Condition
+from dryrack.kinds.paths import get, spec_of, status_of
 from dryrack.kinds.rules.accounts import RoleBindingRules, RoleRules
 from dryrack.kinds.rules.configuration import ConfigMapRules, SecretRules
 from dryrack.kinds.rules.gangs import PodGroupRules, WorkloadObjectRules
@@ -23,7 +26,9 @@ from dryrack.kinds.rules.json_edit import (
 from dryrack.kinds.rules.kind_rules import KindRules
 from dryrack.kinds.rules.leases import LeaseRules
 from dryrack.kinds.rules.priorities import PriorityClassRules
-from dryrack.kinds.validation.problems import Token, forbidden, invalid
+from dryrack.kinds.validation.meta import conditions
+from dryrack.kinds.validation.names import subdomain
+from dryrack.kinds.validation.problems import Token, forbidden, invalid, required
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,6 +173,48 @@ class WorkloadObjectStrategy(Strategy):
             for name in ("controllerRef", "podGroupTemplates")
             if spec.get(name) != before.get(name)
         ]
+
+
+class StorageVersionMigrationRules(KindRules):
+    """StorageVersionMigration."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaced=False, has_status=True)
+
+    def problems(self, obj: Raw) -> Iterator[FieldProblem]:
+        at = "spec.resource"
+        resource = get(obj, at, {})
+        name, group = (resource.get(key) or "" for key in ("resource", "group"))
+        if not name:
+            yield required(f"{at}.resource", "resource is required to be set")
+        elif complaints := word_problems(name):
+            yield invalid(f"{at}.resource", name, ",".join(complaints))
+        if group and (complaints := subdomain(group)):
+            yield invalid(f"{at}.group", group, ",".join(complaints))
+
+
+class StorageVersionMigrationStrategy(Strategy):
+    """Requests to migrate stored objects. The spec cannot change."""
+
+    updates_unconditionally = False
+
+    def __init__(self) -> None:
+        super().__init__(StorageVersionMigrationRules())
+
+    def change_problems(self, obj: Raw, old: Raw, write: Write) -> Sequence[FieldProblem]:
+        if write.subresource == "status":
+            return tuple(self._status_problems(status_of(obj), status_of(old)))
+        found = [*self.rules.problems(obj)]
+        if spec_of(obj) != spec_of(old):
+            found.append(invalid("spec", spec_of(obj), _FIXED))
+        return found
+
+    def _status_problems(self, status: Raw, old: Raw) -> Iterator[FieldProblem]:
+        given = tuple(decode(each, Condition) for each in status.get("conditions") or ())
+        yield from conditions("status.conditions", given, self.rules.behaviour)
+        version = status.get("resourceVersion") or ""
+        if old.get("resourceVersion") and version != old["resourceVersion"]:
+            yield invalid("status.resourceVersion", version, _FIXED)
 
 
 class ServiceAccountStrategy(ValidatedAsNewStrategy):

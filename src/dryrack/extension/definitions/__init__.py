@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         DefinitionRules,
         problems_of_definition,
         schema_of,
+        word_problems,
     )
     from dryrack.extension.definitions.embedded import embedded_error, embedded_problems
     from dryrack.extension.definitions.filling import (
@@ -33,7 +34,7 @@ else:
     __getattr__ = exports(
         __name__,
         {
-            "definition_rules": "DefinitionRules problems_of_definition schema_of",
+            "definition_rules": "DefinitionRules problems_of_definition schema_of word_problems",
             "embedded": "embedded_error embedded_problems",
             "filling": "mentions_key prune whole_numbers with_defaults",
             "jsonpath": "JsonPath JsonPathError parse_json_path",
@@ -69,4 +70,5 @@ __all__ = [
     "value_problems",
     "whole_numbers",
     "with_defaults",
+    "word_problems",
 ]

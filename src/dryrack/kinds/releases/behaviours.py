@@ -96,6 +96,8 @@ class ValidationBehaviour:
     resizes_beside_claims: bool
     # The ends of paths that 1.36 reports wrongly, and what they are now.
     corrected_paths: Mapping[str, str]
+    # The fields of a pod's status that stay if an update of the status leaves them out.
+    kept_pod_statuses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +247,7 @@ _VALIDATION_1_36 = ValidationBehaviour(
     names_immutable_fields_of_stateful_sets=False,
     resizes_beside_claims=False,
     corrected_paths=MappingProxyType({}),
+    kept_pod_statuses=(),
 )
 _VALIDATION_1_37 = replace(
     _VALIDATION_1_36,
@@ -260,6 +263,11 @@ _VALIDATION_1_37 = replace(
     resizes_beside_claims=True,
     corrected_paths=MappingProxyType(
         {".securityContext.shareProcessNamespace": ".shareProcessNamespace"}
+    ),
+    kept_pod_statuses=(
+        "resourceClaimStatuses",
+        "extendedResourceClaimStatus",
+        "nodeAllocatableResourceClaimStatuses",
     ),
 )
 

@@ -102,6 +102,10 @@ class PodStrategy(Strategy):
             for key in ("qosClass", "observedGeneration"):
                 if not status.get(key) and before.get(key):
                     status[key] = before[key]
+            for key in self.rules.behaviour.kept_pod_statuses:
+                # An older client leaves out a field that it does not know; [] removes it.
+                if status.get(key) is None and before.get(key) is not None:
+                    status[key] = before[key]
             if status.get("conditions"):
                 # Clients that do not send observedGeneration do not reset it.
                 conditions = status["conditions"]

@@ -1,10 +1,10 @@
 """
-Record what a real server answers about native gangs.
+Record what a real server answers about kinds that are new in Kubernetes 1.37.
 
-    python -m tests.apiserver.native_groups
+    python -m tests.apiserver.new_kinds
 
-The requests are in `native_groups.yaml`, in the order in which they are sent; the answers of
-Kubernetes 1.37 are in `native_groups.json`. Without uids, times and revisions, two servers give the
+The requests are in `new_kinds.yaml`, in the order in which they are sent; the answers of
+Kubernetes 1.37 are in `new_kinds.json`. Without uids, times and revisions, two servers give the
 same answers.
 """
 
@@ -44,9 +44,9 @@ GATES = {
     "TopologyAwareWorkloadScheduling": True,
 }
 REQUESTS: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("native_groups.yaml").read_text()
+    Path(__file__).with_name("new_kinds.yaml").read_text()
 )
-ANSWERS = Path(__file__).with_name("native_groups.json")
+ANSWERS = Path(__file__).with_name("new_kinds.json")
 _VOLATILE = (
     *("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "managedFields"),
     *("lastTransitionTime", "time"),
@@ -60,10 +60,11 @@ def answers_of(server: Asked) -> list[Any]:
     for each in REQUESTS:
         method, place = each["request"].split()
         version, _, rest = place.partition("/")
+        path = f"{_GROUP}/{version}/namespaces/default/{rest}" if version else place
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         code, _, body = server.send(
             method,
-            f"{_GROUP}/{version}/namespaces/default/{rest}",
+            path,
             headers={"Content-Type": kind},
             content=json.dumps(each["body"]).encode() if "body" in each else b"",
         )
