@@ -235,6 +235,8 @@ class Patched:
     object: Raw
     strict: tuple[str, ...] = ()
     shown: Callable[[], str] | None = None
+    strict_text: str = ""
+    """Precedes the first of `strict` if a strict apply is refused."""
 
 
 class Patching(Protocol):

@@ -31,6 +31,7 @@ from dryrack.apiserver.registry import Registry, Resource
 from dryrack.kinds import schemas
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import DEFAULT_RELEASE, PATCHES, PatchBehaviour, Release
 from dryrack.kinds.schemas import Schema
 from dryrack.kinds.schemas.strict_decode import conform
 from dryrack.kinds.text import go_json
@@ -130,8 +131,9 @@ class Management:
 class AllPatches:
     """JSON, merge, strategic merge and server-side apply."""
 
-    def __init__(self, source: SchemaSource) -> None:
+    def __init__(self, source: SchemaSource, release: Release = DEFAULT_RELEASE) -> None:
         self._source = source
+        self._behaviour = PATCHES[release]
 
     def media_types(self, resource: Resource) -> Sequence[str]:
         return _CUSTOM_MEDIA_TYPES if resource.is_custom else _MEDIA_TYPES
@@ -139,6 +141,8 @@ class AllPatches:
     def apply_patch(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
         if patch.media_type == APPLY_PATCH:
             return self._apply(resource, current, patch)
+        if self._behaviour.checks_syntax_first and not _is_json(patch.body):
+            raise bad_request("invalid JSON patch")
         assert current is not None, "only an apply creates"
         schema = self._source.of(resource)
         result = apply_patch(current, patch.body, content_type=patch.media_type, schema=schema)
@@ -164,7 +168,7 @@ class AllPatches:
         return Patched(obj, result.strict, shown)
 
     def _apply(self, resource: Resource, current: Raw | None, patch: Patch) -> Patched:
-        configuration, repeated = _read_configuration(patch.body)
+        configuration, repeated = _read_configuration(patch.body, self._behaviour)
         uid = get(configuration, "metadata.uid")
         if current is None and uid:
             detail = f"the provided object specified uid {uid}, and no existing object was found"
@@ -189,10 +193,19 @@ class AllPatches:
                 ]
                 raise StatusError(Status(409, "Conflict", result.message, {"causes": causes}))
             case _:
-                return Patched(result, repeated)
+                noun = self._behaviour.applied
+                return Patched(result, repeated, strict_text=f"error strict decoding {noun}: ")
 
 
-def _read_configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
+def _is_json(body: bytes) -> bool:
+    try:
+        bodies.read_json(body)
+    except go_json.GoSyntaxError:
+        return False
+    return True
+
+
+def _read_configuration(body: bytes, behaviour: PatchBehaviour) -> tuple[Raw, tuple[str, ...]]:
     """Return the applied object, and a complaint if the text repeats keys."""
     repeated: tuple[str, ...] = ()
     try:
@@ -205,11 +218,13 @@ def _read_configuration(body: bytes) -> tuple[Raw, tuple[str, ...]]:
             # JSON is YAML; the complaint is that of the YAML reader.
             repeated = bodies.read_yaml(body)[1] if bodies.repeated_fields(body, value) else ()
     except go_json.GoSyntaxError as error:
+        if behaviour.checks_syntax_first:
+            raise bad_request(f"error encoding patch: {error}") from None
         what = f"error decoding YAML: error converting YAML to JSON: {error}"
         raise bad_request(what) from None
     if value is not None and not isinstance(value, dict):
         name = go_json.type_name(value)
         what = f"json: cannot unmarshal {name} into Go value of type map[string]interface {{}}"
-        prefix = "error decoding YAML: error unmarshaling JSON: while decoding JSON"
-        raise bad_request(f"{prefix}: {what}")
+        prefix = "error unmarshaling JSON: while decoding JSON"
+        raise bad_request(f"error decoding {behaviour.applied}: {prefix}: {what}")
     return value or {}, tuple(f"error converting YAML to JSON: {each}" for each in repeated)

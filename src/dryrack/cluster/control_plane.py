@@ -233,7 +233,7 @@ def _extensions(
         engines,
         release,
     )
-    field_management = _LazyFieldManagement(registry)
+    field_management = _LazyFieldManagement(registry, release)
     policies = AdmissionPolicies(registry, store, authorization)
     shapes = late(_shapes)
     webhooks = AdmissionWebhooks(registry, store, authorization, shapes, options.chance)
@@ -306,6 +306,7 @@ class _LazyFieldManagement:
     """Field ownership and patches, loaded with the first write."""
 
     registry: Registry
+    release: Release
 
     @cached_property
     def _source(self) -> SchemaSource:
@@ -324,7 +325,7 @@ class _LazyFieldManagement:
     def patching(self) -> AllPatches:
         from dryrack.apiserver import AllPatches
 
-        return AllPatches(self._source)
+        return AllPatches(self._source, self.release)
 
 
 @dataclass(frozen=True)

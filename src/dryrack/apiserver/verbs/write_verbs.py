@@ -119,7 +119,7 @@ class WriteVerbs:
             raise not_found(target.resource.as_resource, target.name)
         patched = self._extensions.patching.apply_patch(target.resource, old, patch)
         if is_apply and patched.strict and options.field_validation == "Strict":
-            raise bad_request(f"error strict decoding YAML: {patched.strict[0]}")
+            raise bad_request(f"{patched.strict_text}{patched.strict[0]}")
         shown = patched.shown
         refusal = None if shown is None else lambda detail: invalid_patch(shown(), detail)
         self._bodies.check_kind(patched.object, target.resource, refusal)

@@ -71,6 +71,16 @@ class CelBehaviour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PatchBehaviour:
+    """The texts of the API server of a release about patches that it cannot read."""
+
+    # What an apply is called: "YAML" or "patch".
+    applied: str
+    # A text that is no JSON or no YAML is refused before the patch is read for its type.
+    checks_syntax_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationBehaviour:
     """The handwritten checks of the API server; `declared_types` has the others."""
 
@@ -92,6 +102,8 @@ class ValidationBehaviour:
     repeats_problems: bool
     # An update of an immutable field of a StatefulSet is a problem of the field, not of the spec.
     names_immutable_fields_of_stateful_sets: bool
+    # `metadata.generation` of a HorizontalPodAutoscaler counts the changes of its spec.
+    counts_generations_of_autoscalers: bool
     # The resources of a container with resource claims can be resized.
     resizes_beside_claims: bool
     # The ends of paths that 1.36 reports wrongly, and what they are now.
@@ -245,6 +257,7 @@ _VALIDATION_1_36 = ValidationBehaviour(
     has_node_allocatable_resources=False,
     repeats_problems=True,
     names_immutable_fields_of_stateful_sets=False,
+    counts_generations_of_autoscalers=False,
     resizes_beside_claims=False,
     corrected_paths=MappingProxyType({}),
     kept_pod_statuses=(),
@@ -260,6 +273,7 @@ _VALIDATION_1_37 = replace(
     has_node_allocatable_resources=True,
     repeats_problems=False,
     names_immutable_fields_of_stateful_sets=True,
+    counts_generations_of_autoscalers=True,
     resizes_beside_claims=True,
     corrected_paths=MappingProxyType(
         {".securityContext.shareProcessNamespace": ".shareProcessNamespace"}
@@ -297,6 +311,12 @@ ALLOCATION: Mapping[Release, AllocationBehaviour] = MappingProxyType(
 )
 CEL: Mapping[Release, CelBehaviour] = MappingProxyType(
     {Release.V1_36: _CEL_1_36, Release.V1_37: _CEL_1_37}
+)
+PATCHES: Mapping[Release, PatchBehaviour] = MappingProxyType(
+    {
+        Release.V1_36: PatchBehaviour(applied="YAML", checks_syntax_first=False),
+        Release.V1_37: PatchBehaviour(applied="patch", checks_syntax_first=True),
+    }
 )
 VALIDATION: Mapping[Release, ValidationBehaviour] = MappingProxyType(
     {Release.V1_36: _VALIDATION_1_36, Release.V1_37: _VALIDATION_1_37}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dryrack.apiserver.strategy import Strategy
 from dryrack.kinds.paths import get, spec_of, status_of
-from dryrack.kinds.rules.json_edit import set_missing, update_at, with_value, without
+from dryrack.kinds.rules.json_edit import set_missing, update_at, with_metadata, with_value, without
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
@@ -36,6 +36,18 @@ class AutoscalerStrategy(Strategy):
     def default(self, obj: Raw, write: Write) -> Raw:
         defaults = {"minReplicas": 1, "metrics": _cpu("target", _GOAL_PERCENT)}
         return update_at(obj, "spec", lambda spec: set_missing(spec, defaults))
+
+    def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        new = super().prepare_create(obj, write)
+        counts = self.rules.behaviour.counts_generations_of_autoscalers
+        return with_metadata(new, "generation", 1) if counts else new
+
+    def prepare_update(self, obj: Raw, old: Raw, write: Write) -> Raw:
+        new = super().prepare_update(obj, old, write)
+        counts = self.rules.behaviour.counts_generations_of_autoscalers
+        if not counts or spec_of(new) == spec_of(old):
+            return new
+        return with_metadata(new, "generation", (old["metadata"].get("generation") or 0) + 1)
 
 
 class OldAutoscalerStrategy(AutoscalerStrategy):
