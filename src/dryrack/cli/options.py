@@ -212,6 +212,12 @@ class PlanOptions:
     fewest_nodes: Annotated[
         bool, _plan_option("--fewest-nodes", help="Find the fewest nodes, whatever they cost.")
     ] = False
+    node_labels: Annotated[
+        tuple[str, ...],
+        _plan_option(
+            "--node-labels", metavar="KEY=VALUE,...", help="More labels of new nodes. Repeatable."
+        ),
+    ] = ()
     spread: Annotated[
         str,
         _plan_option(

@@ -79,18 +79,22 @@ def _summary(document: Mapping[str, Any]) -> list[str]:
     types = Counter(each["instanceType"] for each in nodes)
     types_text = ", ".join(f"{number} × {name}" for name, number in types.items())
     cost = document["cost"]
-    price = "unknown" if cost is None else f"{cost:,.2f} USD an hour"
+    price = "at an unknown price" if cost is None else f"{cost:,.2f} USD an hour"
+    is_by_nodes = document["objective"] == "nodes"
     lines = [f"add {many(len(nodes), 'node')} ({types_text}), {price}" if nodes else "add no node"]
     if nodes:
         proof = document["proof"]
         best = "no plan is better" if document["optimal"] else "a better plan may exist"
-        lines.append(f"{best}: {proof}; the lower bound is {document['bound']:,.2f}")
+        bound = document["bound"]
+        limit = f"{bound:,.2f} nodes" if is_by_nodes else f"{bound:,.2f} USD an hour"
+        lines.append(f"{best}: {proof}; the lower bound is {limit}")
     if nodes or document["existing"]:
         lines.append(_PLACEMENTS[document["placement"]])
     fewer = document["oneFewer"]
     if fewer is not None:
-        saves = f"{fewer['saves']:,.2f}"
-        lines.append(f"with {fewer['change']}, the plan is {saves} cheaper")
+        nodes = many(fewer["nodes"], "node") + " fewer" if fewer["nodes"] > 0 else "less"
+        saves = "" if is_by_nodes else f" ({fewer['saves']:,.2f} USD an hour)"
+        lines.append(f"{nodes}{saves} if: {fewer['change']}")
     if document["prices"] is not None:
         date, source = document["prices"]["date"], document["prices"]["source"]
         lines.append(f"prices of {date}: {source}")

@@ -22,6 +22,7 @@ from dryrack.hardware.catalogue import Catalogue
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.documents import unwritten
+from dryrack.kinds.validation.names import label_key, label_value
 from dryrack.placement import World, supply_devices
 from dryrack.planning import (
     ZONE,
@@ -105,6 +106,7 @@ class _Planner:
             raise UsageError(f"--max-cost {options.max_cost}: must be greater than 0")
         if options.max_cost is not None and options.fewest_nodes:
             raise UsageError("--max-cost limits a cost; leave out --fewest-nodes")
+        self._labels = _parse_labels(options.node_labels)
         self._machines = self._chosen_machines()
         self.is_valid = True
         self._daemons: Mapping[str, Sequence[Member]] = {}
@@ -196,7 +198,8 @@ class _Planner:
         templates = {_template(each.name): each for each in self._machines}
 
         def more(documents: Sequence[Document]) -> Sequence[Document]:
-            return [unwritten(virtual_node(n, m), _SOURCE) for n, m in templates.items()]
+            made = (self._node_document(name, machine) for name, machine in templates.items())
+            return [unwritten(each, _SOURCE) for each in made]
 
         typed = load(self._source.files, more)
         self.is_valid = print_doubts(typed, self._settings)
@@ -218,13 +221,18 @@ class _Planner:
         nodes = tuple(each for each in world.nodes if each.metadata.name not in templates)
         return replace(world, nodes=nodes)
 
+    def _node_document(self, name: str, machine: InstanceType) -> dict[str, Any]:
+        document = virtual_node(name, machine)
+        document["metadata"]["labels"] |= self._labels
+        return document
+
     def _node_type(self, machine: InstanceType, zone: str) -> NodeType:
         types = Catalogue(instance_types={machine.name: machine})
         matcher = Matcher(Inventory(instance_types=types.assignments()))
         daemons = self._daemons.get(_template(machine.name), self._daemons_anywhere)
 
         def make(name: str) -> NewNode:
-            document = virtual_node(name, machine)
+            document = self._node_document(name, machine)
             document["metadata"]["labels"] |= {ZONE: zone} if zone else {}
             node = decode(document, Node)
             slices = [each for pool in matcher.pools_of(node).pools for each in slices_of(pool)]
@@ -243,8 +251,22 @@ class _Planner:
             outcome.plan,
             hourly={name: each.amount for name, each in self._prices.items()},
             prices={"date": date, "source": source},
+            objective="nodes" if self._options.fewest_nodes else "cost",
             refused=outcome.case.refused,
         )
+
+
+def _parse_labels(lists: Sequence[str]) -> dict[str, str]:
+    """Return the labels of an option; raise `UsageError` if one is invalid."""
+    labels = {}
+    for each in filter(None, join_lists(lists).split(",")):
+        key, equals, value = each.partition("=")
+        problems = (*label_key(key), *label_value(value))
+        if not equals or problems:
+            why = f" ({problems[0]})" if problems else ""
+            raise UsageError(f"--node-labels {each!r}: must be KEY=VALUE{why}")
+        labels[key] = value
+    return labels
 
 
 def _template(type_: str) -> str:

@@ -23,14 +23,15 @@ def document_of(
     *,
     hourly: Mapping[str, Fraction],
     prices: Mapping[str, str],
+    objective: str,
     refused: Sequence[Unplaceable] = (),
 ) -> dict[str, Any]:
     """
     Return the plan as programs read it.
 
     `hourly` has the price of each type, `prices` their date and source. If a type has no price, the
-    plan has the fewest nodes: the cost is unknown, and the bound is a number of nodes. `refused`
-    are pods that no plan can have.
+    cost is unknown. `objective` is what the plan keeps low, "cost" or "nodes": the bound is that
+    of the cost, or of the number of nodes. `refused` are pods that no plan can have.
     """
     fewer = result.one_fewer
     costs = [hourly.get(name) for name in result.types]
@@ -41,6 +42,7 @@ def document_of(
         "existing": [_node(each) for each in result.existing],
         "cost": amount(sum(known, Fraction(0))) if is_known else None,
         "currency": "USD/h",
+        "objective": objective,
         "bound": amount(result.bound),
         "optimal": result.is_optimal,
         "proof": result.proof,

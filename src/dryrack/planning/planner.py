@@ -322,31 +322,25 @@ class _Planner:
         new = [each for each in solution.nodes if each.type < len(self._types)]
         if not new or not self._limits.seeks_savings:
             return None
-        demand = table.units_of({member.name for member in workload.members})
-        best: tuple[int, Fraction, int, int] | None = None
-        for kind in [k for k, number in enumerate(demand) if number][:_FEWER_KINDS_MAX]:
-            for number in range(1, min(demand[kind], _FEWER_PODS_MAX) + 1):
-                if self._limits.is_over() or (best is not None and number > best[0]):
-                    break
-                less = (*demand[:kind], demand[kind] - number, *demand[kind + 1 :])
-                trial = solve_covering(
-                    table.problem.with_demand(less),
-                    looks_max=_FEWER_LOOKS,
-                    steps_max=_FEWER_STEPS,
-                    base=solution.columns,
-                )
-                if trial is not None and trial.cost < solution.cost:
-                    nodes = sum(1 for each in trial.nodes if each.type < len(self._types))
-                    option = (number, trial.cost - solution.cost, kind, len(new) - nodes)
-                    best = option if best is None else min(best, option)
-                    break
-        if best is None:
-            return None
-        number, difference, kind, nodes = best
-        group = table.oracle.units[kind].groups[0]
-        pods = number * len(group)
-        change = f"{pods} {'pod' if pods == 1 else 'pods'} fewer like {group[0].name}"
-        return OneFewer(change, -difference, nodes)
+        best: tuple[int, Fraction, int, str] | None = None
+        names = {member.name for member in workload.members}
+        for change, left_out in _changes(workload, table):
+            if self._limits.is_over():
+                break
+            if best is not None and len(left_out) > best[0]:
+                continue
+            less = table.units_of(names.difference(left_out))
+            trial = solve_covering(
+                table.problem.with_demand(less),
+                looks_max=_FEWER_LOOKS,
+                steps_max=_FEWER_STEPS,
+                base=solution.columns,
+            )
+            if trial is not None and trial.cost < solution.cost:
+                nodes = sum(1 for each in trial.nodes if each.type < len(self._types))
+                option = (len(left_out), trial.cost - solution.cost, len(new) - nodes, change)
+                best = option if best is None else min(best, option)
+        return None if best is None else OneFewer(best[3], -best[1], best[2])
 
     def _assignments(
         self, table: _Table, workload: Workload, solution: Solution
@@ -458,6 +452,28 @@ def _blocks(workload: Workload, table: _Table) -> Iterator[tuple[Member, ...]]:
     for member in workload.members:
         blocks[root(member.name)].append(member)
     return (tuple(each) for each in blocks.values())
+
+
+def _changes(workload: Workload, table: _Table) -> Iterator[tuple[str, list[str]]]:
+    """Yield smaller workloads: some pods of a kind fewer, or one gang fewer."""
+    in_gangs = {member.name for _, members in workload.gangs for member in members}
+    names = {member.name for member in workload.members}
+    tried = 0
+    for unit in table.oracle.units:
+        own = [
+            group
+            for group in unit.groups
+            if all(each.name in names and each.name not in in_gangs for each in group)
+        ]
+        if not own or tried >= _FEWER_KINDS_MAX:
+            continue
+        tried += 1
+        for number in range(1, min(len(own), _FEWER_PODS_MAX) + 1):
+            left_out = [member.name for group in own[-number:] for member in group]
+            pods = "1 pod" if len(left_out) == 1 else f"{len(left_out)} pods"
+            yield f"{pods} fewer like {own[0][0].name}", left_out
+    for gang, members in workload.gangs[:_FEWER_KINDS_MAX]:
+        yield f"without {gang.key}", [member.name for member in members]
 
 
 def _priority(block: Sequence[Member]) -> int:

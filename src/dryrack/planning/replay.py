@@ -24,14 +24,16 @@ from dryrack.placement import (
     Placed,
     PlacementScope,
     PodConstraints,
+    devices_of,
     place_exactly,
     place_gang_now,
+    summary_of,
 )
 from dryrack.planning.additions import Additions, place_anywhere
 from dryrack.planning.model import Reach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.kinds.resource import AllocationResult, ResourceClaim
     from dryrack.placement import Cluster, Gang, Member, Profile
@@ -97,7 +99,10 @@ def replay(
                 placed |= {one.member.name: one for one in own}
         if not _keeps_topology(workload, placed, cluster):
             return None
-        left = {name: left_on(name, cluster) for name in {one.node for one in placed.values()}}
+        left = {
+            each.node: left_on(each.node, cluster, each.new, placed.values())
+            for each in assignments
+        }
         return Replayed(placed, Reach.ANY if free is not None else reach, left)
 
 
@@ -131,7 +136,9 @@ def _keeps_topology(
     return True
 
 
-def left_on(name: str, cluster: Cluster) -> dict[str, str | int]:
+def left_on(
+    name: str, cluster: Cluster, new: NewNode | None, pods: Iterable[MemberPlaced]
+) -> dict[str, str | int]:
     """Return the free CPU, memory and places for pods of a node, and its free devices."""
     state = cluster.fleet.get(name)
     assert state is not None, "the plan uses nodes of the cluster"
@@ -141,11 +148,32 @@ def left_on(name: str, cluster: Cluster) -> dict[str, str | int]:
         left[resource] = str(Quantity.of(room, form))
     left[PODS] = (state.allocatable.get(PODS, 0) - state.used.get(PODS, 0)) // ONE
     assert isinstance(cluster.allocator, LiveAllocator), "a plan needs a live allocator"
+    if new is not None:
+        members = (*(each.member for each in pods if each.node == name), *new.daemons)
+        wanted = [claim for member in members for claim in _claims_on(member, new)]
+        given = {
+            claim_name(each): cluster.allocator.allocation_of(claim_name(each)) for each in wanted
+        }
+        claims = [
+            changed(each, status=changed(each.status, allocation=given[claim_name(each)]))
+            for each in wanted
+        ]
+        for summary in summary_of(devices_of(new.slices, claims)):
+            left[summary.driver] = int(left.get(summary.driver, 0)) + summary.free
+        return left
     for pool in cluster.allocator.pools_on(state.node):
-        free = sum(1 for device in pool.devices if device.name not in pool.in_use)
-        driver = pool.id.driver
-        left[driver] = int(left.get(driver, 0)) + free
+        # How many partitions are free at once depends on their counters.
+        if not any(device.consumes_counters for device in pool.devices):
+            free = sum(1 for device in pool.devices if device.name not in pool.in_use)
+            left[pool.id.driver] = int(left.get(pool.id.driver, 0)) + free
     return left
+
+
+def _claims_on(member: Member, new: NewNode) -> Sequence[ResourceClaim]:
+    constraints = PodConstraints.of(
+        member.pod, member.wanted, member.allocated, extended=member.extended
+    )
+    return constraints.wanted_on(new.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +225,12 @@ def replay_adding(
                 refused |= {member.name: outcome for member in single.members}
             else:
                 placed |= {each.member.name: each for each in outcome}
-        left = {name: left_on(name, cluster) for name in {one.node for one in placed.values()}}
+        left = {
+            name: left_on(
+                name, cluster, names[name].make(name) if name in names else None, placed.values()
+            )
+            for name in {one.node for one in placed.values()}
+        }
     used = {one.node for one in placed.values()}
     kept = {name: type_ for name, type_ in names.items() if name in used}
     return Added(Replayed(placed, Reach.PINNED, left), kept, refused)
