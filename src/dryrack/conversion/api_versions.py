@@ -25,7 +25,8 @@ from dryrack.kinds.convert import (
 )
 from dryrack.kinds.migrations import convert_command
 from dryrack.kinds.paths import get
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.shape import render
 from dryrack.kinds.text.yaml_printing import print_flow
 
@@ -62,16 +63,19 @@ def convert_versions(
     """
     Convert every object of resource.k8s.io to the target version: `v1`, `v1beta2`, `v1beta1`.
 
-    Kubernetes 1.36 has DeviceTaintRules in v1beta2, and not in v1.
+    Kubernetes 1.36 has DeviceTaintRules in v1beta2, and not in v1, so they become v1beta2 for it.
     """
     convert_classic(workspace)
+    kinds = [each for each in builtin_kinds(Release.parse(release)) if each.group == GROUP]
+    newest_versions = {each.kind: each.api_version for each in reversed(kinds)}
     for item in workspace.items:
         raw = item.raw
         if raw is None or item.group != GROUP or item.kind not in _CURRENT_KINDS:
             continue
         own_target = target
-        if item.kind == "DeviceTaintRule" and (target, release) == ("v1", "1.36"):
-            own_target = "v1beta2"
+        newest = newest_versions[item.kind]
+        if target == "v1" and newest != V1:
+            own_target = newest.rpartition("/")[2]
         if own_target != target and item.api_version == V1:
             # A rule for a later release stays.
             continue

@@ -19,6 +19,8 @@ from dryrack.conversion.workspace import (
     without,
 )
 from dryrack.kinds.paths import metadata_of
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.conversion.workspace import ManifestObject, Workspace
@@ -26,7 +28,12 @@ if TYPE_CHECKING:
     from dryrack.kinds.shape import Path
 
 _GROUP = "scheduling.k8s.io"
-NATIVE_VERSIONS = {"1.36": f"{_GROUP}/v1alpha2", "1.37": f"{_GROUP}/v1beta1"}
+# The version of PodGroups and Workloads by release.
+NATIVE_VERSIONS = {
+    each.value: next(kind.api_version for kind in builtin_kinds(each) if kind.kind == "PodGroup")
+    for each in Release
+}
+_FIRST = f"{_GROUP}/v1alpha2"
 _OLD_WORKLOAD = f"{_GROUP}/v1alpha1"
 _LATER = (f"{_GROUP}/v1beta1", f"{_GROUP}/v1alpha3")
 
@@ -106,7 +113,7 @@ def convert_native_version(workspace: Workspace, release: str) -> None:
     target = NATIVE_VERSIONS[release]
     for item in workspace.of_kind("PodGroup", "Workload"):
         raw = item.raw
-        versions = (NATIVE_VERSIONS["1.36"], *_LATER)
+        versions = (_FIRST, *_LATER)
         if raw is None or item.api_version not in versions:
             continue
         if item.api_version == target or {item.api_version, target} <= set(_LATER):
