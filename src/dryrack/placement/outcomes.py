@@ -51,6 +51,8 @@ class KeepsBooks(Protocol):
 
     def suitable(self, node: Node, claims: Sequence[ResourceClaim]) -> Suitable | None: ...
 
+    def lacks(self, node: Node, claims: Sequence[ResourceClaim]) -> bool: ...
+
 
 @runtime_checkable
 class FindsDoubtfulNodes(Protocol):

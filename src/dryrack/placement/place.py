@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dryrack.allocation import AllocationError
 from dryrack.placement.active_plugins import ActivePlugins, first_refusal
 from dryrack.placement.attempt import Refused, attempt, attempt_on
 from dryrack.placement.framework import PluginError
@@ -31,11 +32,12 @@ from dryrack.placement.plugins import DEFAULT_PROFILE
 from dryrack.placement.pod_constraints import PodConstraints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import ResourceClaim
     from dryrack.placement.extended_resources import ExtendedResources
+    from dryrack.placement.fleet import Fleet
     from dryrack.placement.framework import Profile
     from dryrack.placement.node_state import NodeState
 
@@ -48,6 +50,7 @@ __all__ = [
     "Unfinished",
     "Unplaced",
     "decide",
+    "node_check",
     "open_nodes",
     "place",
     "place_constraints",
@@ -90,6 +93,30 @@ def place_constraints(
         if outcome.search is not None:
             outcome.search.finish()
             searches_left -= 1
+
+
+def node_check(
+    constraints: PodConstraints, fleet: Fleet, profile: Profile = DEFAULT_PROFILE
+) -> Callable[[NodeState], bool]:
+    """
+    Return a check that is False for nodes which refuse the pod by a filter or for lack of devices.
+
+    A node that passes may refuse all the same. The check stays valid when pods come and go, if no
+    filter depends on pods of other nodes.
+    """
+    plugins = ActivePlugins.of(constraints, fleet, profile)
+
+    def check(node: NodeState) -> bool:
+        try:
+            if plugins.check_node(node) is not None:
+                return False
+            wanted = constraints.wanted_on(node.node)
+            return not wanted or fleet.books is None or not fleet.books.lacks(node.node, wanted)
+        except (PluginError, AllocationError):
+            # The error is for the attempt to report.
+            return True
+
+    return check
 
 
 def decide(

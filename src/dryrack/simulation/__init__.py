@@ -6,12 +6,16 @@ A trace through the decider: which policy wastes least, without an API and witho
 """
 
 from dryrack.simulation.engine import Settings
+from dryrack.simulation.failures import Change, read_changes
 from dryrack.simulation.fleets import FleetError, FleetSpec, catalogue_fleet, objects_of
+from dryrack.simulation.importers.manifests import Arrivals, objects_fleet
 from dryrack.simulation.policies import KUBERNETES, POLICIES, PolicyError, check_policy
-from dryrack.simulation.results import Run, Summary, summarize
+from dryrack.simulation.results import Cost, Run, Summary, summarize
 from dryrack.simulation.sweep import (
-    NODE_FORMATS,
+    MANIFESTS,
+    NODE_LIST,
     OBJECTS,
+    RECORDING,
     TRACE_FORMATS,
     Experiment,
     FailedRun,
@@ -19,21 +23,29 @@ from dryrack.simulation.sweep import (
     Inputs,
     document,
     experiments,
+    measure_peak,
+    merge_shards,
     read_input_fleet,
     read_input_trace,
     run_one,
     shard,
+    shard_document,
 )
 from dryrack.simulation.tables import TraceError
 from dryrack.simulation.workload import Check, Trace
 
 __all__ = [
     "KUBERNETES",
-    "NODE_FORMATS",
+    "MANIFESTS",
+    "NODE_LIST",
     "OBJECTS",
     "POLICIES",
+    "RECORDING",
     "TRACE_FORMATS",
+    "Arrivals",
+    "Change",
     "Check",
+    "Cost",
     "Experiment",
     "FailedRun",
     "FleetError",
@@ -50,10 +62,15 @@ __all__ = [
     "check_policy",
     "document",
     "experiments",
+    "measure_peak",
+    "merge_shards",
+    "objects_fleet",
     "objects_of",
+    "read_changes",
     "read_input_fleet",
     "read_input_trace",
     "run_one",
     "shard",
+    "shard_document",
     "summarize",
 ]

@@ -15,14 +15,17 @@ import msgspec
 from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.placement import Placed, TieRule
 from dryrack.simulation.inflation import inflate
+from dryrack.simulation.measures import Failures
 from dryrack.simulation.policies import Workload, policy_named
-from dryrack.simulation.results import Point, Reason, Run, Utilisation, round_to
+from dryrack.simulation.results import Point, Run, Utilisation, round_to
+from dryrack.simulation.timeline import Timeline
 from dryrack.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.placement import Plugin
+    from dryrack.simulation.failures import Change
     from dryrack.simulation.fleets import FleetSpec
     from dryrack.simulation.policies import Policy
     from dryrack.simulation.workload import Job, Shape, Trace
@@ -39,6 +42,18 @@ class Settings(msgspec.Struct, frozen=True):
     inflate: float | None = None
     ties: TieRule | None = None
     release: Release = DEFAULT_RELEASE
+    # Whether pods that do not fit wait, and whether they may preempt pods of lower priority.
+    retry: bool = True
+    preempt: bool = True
+    # Seconds after which the run stops.
+    until: float | None = None
+    # The mean time in seconds until a device or a node fails, and until it is repaired.
+    device_mtbf: float | None = None
+    device_repair: float | None = None
+    node_mtbf: float | None = None
+    node_repair: float | None = None
+    # Failures and repairs at given times.
+    changes: tuple[Change, ...] = ()
 
 
 def simulate(
@@ -55,8 +70,14 @@ def simulate(
     workload = Workload(world.fleet, counts)
     chosen = policy_named(policy, workload, settings.seed, ties=settings.ties, plugins=plugins)
     run = Run(policy, settings.seed, chosen.profile.ties.rule.value, spec.name)
-    assert settings.inflate is not None
-    run_experiment(trace, world, chosen, settings, run)
+    if settings.inflate is not None:
+        run_experiment(trace, world, chosen, settings, run)
+        return run
+    timeline = Timeline(trace.jobs, world, chosen, settings)
+    failures = timeline.run()
+    timeline.measures.fill(run, spec.currency)
+    run.failed = failures.number
+    run.unplaced = failures.reasons()
     return run
 
 
@@ -66,30 +87,6 @@ def count_shapes(jobs: Sequence[Job]) -> Sequence[tuple[Shape, int]]:
     for job in jobs:
         counts[job.shape] += job.workers
     return list(counts.items())
-
-
-class Failures:
-    """Pods that never ran, counted by the message of the decider."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}
-
-    def add(self, pod: str, message: str, number: int = 1) -> None:
-        """Count pods that never ran."""
-        # What follows the counts is about one node.
-        reason = message.partition(". Node ")[0]
-        self._counts[reason] += number
-        self._examples.setdefault(reason, f"{pod}: {message}")
-
-    @property
-    def number(self) -> int:
-        return self._counts.total()
-
-    def reasons(self) -> list[Reason]:
-        """Return the most frequent reasons first."""
-        ordered = sorted(self._counts.items(), key=lambda each: (-each[1], each[0]))
-        return [Reason(reason, count, self._examples[reason]) for reason, count in ordered]
 
 
 class Bins:

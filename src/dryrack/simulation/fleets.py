@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+ANY_GPU = "gpu"
+
+
 class FleetError(DryrackError):
     """A description of a fleet is wrong."""
 
@@ -97,10 +100,16 @@ def catalogue_fleet(
         text,
         tuple(nodes),
         tuple(slices),
-        tuple(catalogue.device_classes.values()),
+        (*catalogue.device_classes.values(), _any_gpu()),
         {name: prices[name] for name in types if name in prices},
         currency,
     )
+
+
+def _any_gpu() -> DeviceClass:
+    """Return the class that imported traces name: a GPU of any vendor."""
+    spec = {"selectors": [{"cel": {"expression": 'device.driver.startsWith("gpu.")'}}]}
+    return decode({"metadata": {"name": ANY_GPU}, "spec": spec}, DeviceClass)
 
 
 def _node(name: str, machine: InstanceType) -> Node:

@@ -15,7 +15,7 @@ class Point(msgspec.Struct, rename="camel", omit_defaults=True):
     """The state at one moment; ratios are percentages of the fleet's devices."""
 
     # In an experiment without times: the demand so far. Otherwise the time in seconds.
-    arrived: float | None = None
+    arrived: int | None = None
     time: float | None = None
     allocated: float = 0.0
     fragmented: float = 0.0
@@ -54,7 +54,7 @@ class WaitsBy(msgspec.Struct, rename="camel"):
 
 
 class Utilisation(msgspec.Struct, rename="camel"):
-    """The mean part of the devices that is allocated over time, from 0 to 1."""
+    """The part of the devices that is allocated, as in `allocation_ratio`, and by model."""
 
     mean: float = 0.0
     by_model: dict[str, float] = {}
@@ -89,7 +89,7 @@ class Run(msgspec.Struct, rename="camel"):
     placed: int = 0
     failed: int = 0
     # The part of the devices that is allocated, from 0 to 1: in an experiment without times at its
-    # end, otherwise the mean over time.
+    # end, otherwise the mean from the first to the last arrival.
     allocation_ratio: float = 0.0
     # The part of the devices that typical pods cannot use, from 0 to 1, likewise.
     fragmentation: float = 0.0
@@ -146,4 +146,4 @@ def summarize(runs: Sequence[Run]) -> list[Summary]:
 
 def round_to(value: float, places: int = 3) -> float:
     """Return a number with few places, as documents have it."""
-    return round(value, places)
+    return round(float(value), places)

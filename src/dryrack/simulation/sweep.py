@@ -10,35 +10,48 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dryrack.allocation import WHOLE
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
-from dryrack.simulation.engine import Settings, simulate
+from dryrack.simulation.engine import Settings, count_shapes, simulate
 from dryrack.simulation.fleets import FleetSpec, read_objects
-from dryrack.simulation.importers import native, openb
+from dryrack.simulation.importers import manifests, native, openb, philly, sacct, spot2026
+from dryrack.simulation.importers.manifests import Arrivals
 from dryrack.simulation.results import Run, summarize
+from dryrack.simulation.tables import TraceError
+from dryrack.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dryrack.kinds.releases import Release
     from dryrack.placement import Plugin
     from dryrack.simulation.workload import Check, Trace
 
-_Value = TypeVar("_Value")
-
-# By the name of the format.
+# By the name of the format. The last is read with a rate.
 TRACE_FORMATS: Mapping[str, Callable[[Sequence[str], str], Trace]] = {
     "dryrack": native.read_trace,
     "openb": openb.read_pods,
+    "spot2026": spot2026.read_jobs,
+    "sacct": sacct.read_jobs,
+    "philly": philly.read_jobs,
+    "recording": manifests.read_recording,
 }
+MANIFESTS = "manifests"
+RECORDING = "recording"
+# By the column that lists of nodes in the format have, and others have not.
 NODE_FORMATS: Mapping[str, Callable[[Sequence[str], str], FleetSpec]] = {
-    "openb": openb.read_nodes,
+    "sn": openb.read_nodes,
+    "gpu_capacity_num": spot2026.read_nodes,
+    "machineId": philly.read_machines,
 }
 # The format of fleets that are Kubernetes objects, which is that of `fleets.objects_of`.
 OBJECTS = "objects"
+NODE_LIST = "list"
 
 
 class Input(msgspec.Struct, frozen=True):
@@ -47,6 +60,8 @@ class Input(msgspec.Struct, frozen=True):
     name: str
     format: str
     content: bytes
+    # How manifests arrive.
+    arrivals: Arrivals | None = None
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -89,32 +104,40 @@ def experiments(
 
 def read_input_trace(source: Input) -> Trace:
     """Read a trace; raises `DryrackError`."""
+    if source.format == MANIFESTS:
+        arrivals = source.arrivals or Arrivals()
+        return manifests.read_manifests(_lines(source), source.name, arrivals)
     reader = TRACE_FORMATS.get(source.format)
     if reader is None:
+        known = (*TRACE_FORMATS, MANIFESTS)
         raise DryrackError(
-            f"unknown format {source.format!r} of a trace; {hint(source.format, TRACE_FORMATS)}"
+            f"unknown format {source.format!r} of a trace; {hint(source.format, known)}"
         )
-    return _read(source, reader)
+    return reader(_lines(source), source.name)
 
 
 def read_input_fleet(source: Input) -> FleetSpec:
     """Read a fleet; raises `DryrackError`."""
     if source.format == OBJECTS:
         return read_objects(source.content, source.name)
-    reader = NODE_FORMATS.get(source.format)
-    if reader is None:
-        raise DryrackError(
-            f"unknown format {source.format!r} of nodes; {hint(source.format, NODE_FORMATS)}"
-        )
-    return _read(source, reader)
+    lines = _lines(source)
+    if source.format == RECORDING:
+        return manifests.read_recorded_fleet(lines, source.name)
+    columns = [each.strip() for each in lines[0].split(",")] if lines else []
+    for column, reader in NODE_FORMATS.items():
+        if column in columns:
+            return reader(lines, source.name)
+    near = hint(columns[0] if columns else "", NODE_FORMATS)
+    raise TraceError(
+        f"{source.name}:1: no column of a known list of nodes ({', '.join(NODE_FORMATS)}); {near}"
+    )
 
 
-def _read(source: Input, reader: Callable[[Sequence[str], str], _Value]) -> _Value:
+def _lines(source: Input) -> Sequence[str]:
     try:
-        text = source.content.decode()
+        return source.content.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise DryrackError(f"{source.name}: not UTF-8 text: {error.reason}") from error
-    return reader(text.splitlines(), source.name)
+        raise TraceError(f"{source.name}: not UTF-8 text: {error.reason}") from error
 
 
 # A process runs many experiments on the same inputs.
@@ -138,6 +161,62 @@ def run_one(
 def shard(these: Sequence[Experiment], index: int, of: int) -> Sequence[Experiment]:
     """Return the experiments of one Pod of an indexed Job: every so many, from its index on."""
     return these[index::of]
+
+
+def shard_document(place: tuple[int, int], results: Sequence[Result]) -> dict[str, Any]:
+    """Return the results of one shard, of so many, for `merge_shards`."""
+    runs = [{"failed": isinstance(each, FailedRun), "run": each} for each in results]
+    built: dict[str, Any] = msgspec.to_builtins(
+        {"shard": place[0], "of": place[1], "results": runs}
+    )
+    return built
+
+
+def merge_shards(files: Mapping[str, bytes], number: int) -> Sequence[Result]:
+    """Return the results of all shards in the order of the experiments; raises `DryrackError`."""
+    results: dict[int, Result] = {}
+    for name, content in files.items():
+        try:
+            part = msgspec.json.decode(content, type=_Shard)
+        except msgspec.DecodeError as error:
+            raise DryrackError(f"{name}: not the output of a shard: {error}") from error
+        for place, each in enumerate(part.results):
+            kind: type[Run | FailedRun] = FailedRun if each["failed"] else Run
+            results[part.shard + place * part.of] = msgspec.convert(each["run"], kind)
+    missing = [str(place) for place in range(number) if place not in results]
+    if missing or len(results) != number:
+        raise DryrackError(
+            f"the shards have {len(results)} of {number} runs; merge the shards of the same sweep, "
+            "with the same options"
+        )
+    return [results[place] for place in range(number)]
+
+
+class _Shard(msgspec.Struct):
+    """The output of one shard."""
+
+    shard: int
+    of: int
+    results: list[dict[str, Any]]
+
+
+def measure_peak(trace: Trace, fleets: Sequence[FleetSpec], release: Release) -> None:
+    """Write the greatest demand at one time into the check, as if no job waited."""
+    changes: list[tuple[float, int]] = []
+    for job in trace.jobs:
+        devices = job.workers * job.shape.demand
+        changes.append((job.arrival, devices))
+        if job.duration is not None:
+            changes.append((job.arrival + job.duration, -devices))
+    peak = demand = 0
+    # At one time, devices become free before others are requested.
+    for _, devices in sorted(changes):
+        demand += devices
+        peak = max(peak, demand)
+    trace.check.peak_devices = peak / WHOLE
+    for spec in fleets:
+        devices = World(spec, count_shapes(trace.jobs), release).devices
+        trace.check.peak_demand[spec.name] = round(peak / devices, 4) if devices else 0.0
 
 
 def document(check: Check, results: Sequence[Result]) -> dict[str, Any]:

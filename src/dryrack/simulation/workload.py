@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from dryrack.allocation import WHOLE
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import ResourceClaim
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 NAMESPACE = "default"
+# The capacity of devices that are shared in thousandths.
+MILLI = "milli"
 # The CPU request in thousandths, the share of a device, the devices, and the selector.
 Kind = tuple[int, str, str, str]
 
@@ -50,6 +53,9 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
     devices: int
     # Equal for pods whose requests differ in nothing but memory.
     kind: Kind
+
+    # The devices in thousandths, where a share of a device is stated in these.
+    demand: int
 
     @property
     def pod(self) -> Pod:
@@ -112,7 +118,9 @@ def shape_of(
     if key is not None:
         share = ",".join(f"{amount:>12}" for _, amount in key.share)
         kind = (cpu, share, ",".join(f"{each}:{n}" for each, n in key.devices), key.selector)
-    return Shape(name, constraints, devices, kind)
+    milli = dict(key.share).get(MILLI) if key is not None else None
+    demand = devices * (WHOLE if milli is None else int(milli))
+    return Shape(name, constraints, devices, kind, demand)
 
 
 class Shapes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.allocation import WHOLE, LiveAllocator
+from dryrack.hardware import INSTANCE_TYPE
 from dryrack.placement import Cluster, Fleet, Occupant, place_constraints
 from dryrack.simulation.policies import CLASS_LABEL, DeviceSight, Fragmentation, class_of
 from dryrack.simulation.workload import NAMESPACE, claim_of
@@ -66,6 +67,12 @@ class World:
         self.sight = DeviceSight(self.fleet, [shape for shape, _ in counts])
         self._fragmentation = Fragmentation(self.sight, counts)
         self._pods: dict[PodKey, Standing] = {}
+        self._demands: dict[Shape, tuple[int, int]] = {}
+        # The price of all nodes for an hour, and the part for devices that pods have.
+        self._prices = spec.prices
+        self.price = 0.0
+        self.used_price = 0.0
+        self._price_of_milli: dict[str, float] = {}
         # In thousandths of a device: what there is, what pods have, and what is fragmented.
         self.capacity: dict[str, int] = {}
         self.allocated: dict[str, int] = {}
@@ -98,6 +105,9 @@ class World:
         for model, milli in models.items():
             self.capacity[model] = self.capacity.get(model, 0) + milli
             self.allocated.setdefault(model, 0)
+        price = self._prices.get(node.metadata.labels.get(INSTANCE_TYPE, ""), 0.0)
+        self.price += price
+        self._price_of_milli[name] = price / (sum(models.values()) or 1)
         self._measure(state)
 
     def drop_node(self, name: str) -> None:
@@ -106,8 +116,10 @@ class World:
             self.fleet.reopen(self.allocator.drop_slice(each.metadata.name))
         self.fleet.drop(name)
         self.allocator.forget_node(name)
-        for model, milli in self._models_on.pop(name, {}).items():
+        models = self._models_on.pop(name, {})
+        for model, milli in models.items():
             self.capacity[model] -= milli
+        self.price -= self._price_of_milli.pop(name, 0.0) * (sum(models.values()) or 1)
         self.fragmented -= self._fragmented_on.pop(name, 0.0)
 
     def replace_slice(self, each: ResourceSlice) -> None:
@@ -163,6 +175,7 @@ class World:
         self._pods[key] = Standing(node, claims, model, ask.total)
         if model:
             self.allocated[model] = self.allocated.get(model, 0) + ask.total
+            self.used_price += ask.total * self._price_of_milli[node]
         self._measure(state)
 
     def remove_pod(self, key: PodKey) -> Standing:
@@ -173,16 +186,20 @@ class World:
             self.fleet.reopen(self.allocator.set_allocation(claim, None))
         if standing.model:
             self.allocated[standing.model] -= standing.milli
+            self.used_price -= standing.milli * self._price_of_milli.get(standing.node, 0.0)
         state = self.fleet.get(standing.node)
         if state is not None:
             self._measure(state)
         return standing
 
-    def standing(self, key: PodKey) -> Standing | None:
-        return self._pods.get(key)
-
     def demand(self, shape: Shape) -> tuple[int, int]:
         """Return what a pod takes of all its devices, and of one, on the first node that suits."""
+        known = self._demands.get(shape)
+        if known is None:
+            known = self._demands[shape] = self._find_demand(shape)
+        return known
+
+    def _find_demand(self, shape: Shape) -> tuple[int, int]:
         if not shape.claims:
             return 0, 0
         for state in self.fleet.states():

@@ -113,8 +113,7 @@ class LiveAllocator:
     def begin(self, node: Node, claims: Sequence[ResourceClaim]) -> Outcome | Search:
         """Return the outcome, or a long search; call again when it has ended."""
         pools = self._inventory.pools(node)
-        suitable = self.suitable(node, claims)
-        if suitable is not None and self._books.on(node).lacks(suitable):
+        if self.lacks(node, claims):
             error = INVALID_POOLS if any(pool.invalid for pool in pools) else ""
             return Unsatisfiable(node.metadata.name, error, partial(self._diagnose, node, claims))
         return begin(self._context, pools, node=node, claims=claims, chance=self._chance)
@@ -132,6 +131,15 @@ class LiveAllocator:
         It is None if the search has to decide. Raises `AllocationError`.
         """
         return self._books.suitable(node, claims)
+
+    def lacks(self, node: Node, claims: Sequence[ResourceClaim]) -> bool:
+        """
+        Return True if obviously too few devices are left on the node for the claims.
+
+        Raises `AllocationError`.
+        """
+        suitable = self.suitable(node, claims)
+        return suitable is not None and self._books.on(node).lacks(suitable)
 
     def book_on(self, node: Node) -> DeviceBook:
         """Return what is left of the devices of the node, until the next change."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import import_module
 from multiprocessing import get_context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dryrack.base.errors import DryrackError
+from dryrack.cli.files import UsageError
 from dryrack.cli.output import many, show_progress
 from dryrack.simulation import run_one
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from dryrack.simulation import Experiment, FailedRun, Inputs, Run
 
 _inputs: list[Inputs] = []
+# A scheduler that is reachable answers at once.
+_DASK_SECONDS = 20
 
 
 def run_experiment(inputs: Inputs, experiment: Experiment) -> Run | FailedRun:
@@ -69,3 +74,31 @@ def _show(done: int, total: int) -> None:
     filled = _WIDTH * done // total
     bar = "━" * filled + "╌" * (_WIDTH - filled)
     show_progress(f"{bar} {done} of {many(total, 'run')}")
+
+
+def run_on_dask(
+    inputs: Inputs, these: Sequence[Experiment], address: str
+) -> Sequence[Run | FailedRun]:
+    """Run the experiments on the workers of a Dask scheduler."""
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise UsageError(
+            f"--dask {address}: Dask is not installed; run: pip install 'dryrack[dask]'"
+        ) from None
+    try:
+        client = distributed.Client(address, timeout=_DASK_SECONDS)
+    except (OSError, ValueError) as error:
+        raise DryrackError(f"--dask {address}: no scheduler answers: {error}") from error
+    by_place: dict[int, Run | FailedRun] = {}
+    with client:
+        sent = client.scatter(inputs, broadcast=True)
+        futures = {
+            client.submit(run_experiment, sent, each, pure=False): place
+            for place, each in enumerate(these)
+        }
+        _show(0, len(these))
+        for future in distributed.as_completed(futures):
+            by_place[futures[future]] = future.result()
+            _show(len(by_place), len(these))
+    return [by_place[place] for place in range(len(these))]

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceSlice
-from dryrack.simulation.fleets import FleetSpec
+from dryrack.simulation.fleets import ANY_GPU, FleetSpec
 from dryrack.simulation.tables import Table
-from dryrack.simulation.workload import Check, Job, ShapeKey, Shapes, Trace
+from dryrack.simulation.workload import MILLI, Check, Job, ShapeKey, Shapes, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dryrack.kinds.raw import Raw
     from dryrack.simulation.tables import Row
 
 DRIVER = "gpu.dryrack.dev"
-CLASS = "gpu"
-CAPACITY = "milli"
+CLASS = ANY_GPU
 _WHOLE = 1000
 # Far above the number of pods on a node: in the published experiment it never binds.
 _PODS = "1001"
@@ -91,27 +90,39 @@ def _shape_key(row: Row) -> ShapeKey:
         cpu=f"{row.whole('cpu_milli')}m",
         memory=f"{row.whole('memory_mib')}Mi",
         devices=((CLASS, count),) if count else (),
-        share=((CAPACITY, str(milli)),) if shared else (),
+        share=((MILLI, str(milli)),) if shared else (),
         selector=f'device.attributes["{DRIVER}"].model in [{names}]' if models and count else "",
     )
 
 
 def read_nodes(lines: Sequence[str], source: str) -> FleetSpec:
     """Read a list of nodes; raises `TraceError`."""
+    table = Table(lines, source, required=_NODE_COLUMNS, known=_NODE_COLUMNS)
+    return gpu_fleet(
+        source,
+        (
+            (
+                row.text("sn"),
+                {"cpu": f"{row.whole('cpu_milli')}m", "memory": f"{row.whole('memory_mib')}Mi"},
+                row.text("model"),
+                row.whole("gpu", 0),
+            )
+            for row in table
+        ),
+    )
+
+
+def gpu_fleet(source: str, rows: Iterable[tuple[str, Mapping[str, str], str, int]]) -> FleetSpec:
+    """Return nodes with GPUs that can be shared: name, amounts, model, and number of GPUs."""
     nodes = []
     slices = []
-    for row in Table(lines, source, required=_NODE_COLUMNS, known=_NODE_COLUMNS):
-        name = row.text("sn")
-        resources = {
-            "cpu": f"{row.whole('cpu_milli')}m",
-            "memory": f"{row.whole('memory_mib')}Mi",
-            "pods": _PODS,
-        }
+    for name, amounts, model, gpus in rows:
+        resources = {"memory": "1Pi", **amounts, "pods": _PODS}
         status = {"capacity": resources, "allocatable": resources}
         labels = {"kubernetes.io/hostname": name}
         nodes.append(decode({"metadata": {"name": name, "labels": labels}, "status": status}, Node))
-        if row.whole("gpu", 0):
-            slices.append(_slice(name, row.text("model"), row.whole("gpu")))
+        if gpus:
+            slices.append(_slice(name, model, gpus))
     spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
     device_class = decode({"metadata": {"name": CLASS}, "spec": spec}, DeviceClass)
     return FleetSpec(source, tuple(nodes), tuple(slices), (device_class,))
@@ -122,7 +133,7 @@ def _slice(node: str, model: str, gpus: int) -> ResourceSlice:
         {
             "name": f"gpu-{number}",
             "attributes": {"model": {"string": model}},
-            "capacity": {CAPACITY: {"value": str(_WHOLE)}},
+            "capacity": {MILLI: {"value": str(_WHOLE)}},
             "allowMultipleAllocations": True,
         }
         for number in range(gpus)
