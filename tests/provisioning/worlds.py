@@ -20,7 +20,7 @@ from dryrack.controllers.provisioning import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
@@ -123,3 +123,16 @@ async def events(client: Client, reason: str) -> list[Raw]:
     found = (await client.list(EVENTS, Selection(fields=fields))).items
     own = [e for e in found if e["reportingComponent"] == "dryrack-provisioner"]
     return sorted(own, key=lambda each: each["metadata"]["creationTimestamp"])
+
+
+def deploy(name: str, replicas: int, labels: Mapping[str, str] | None = None, **of_pod: Any) -> Raw:
+    """Return a Deployment of pods like those of `pod`."""
+    own = {"app": name, **(labels or {})}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": own}, "spec": pod(name, **of_pod)["spec"]},
+        },
+    }

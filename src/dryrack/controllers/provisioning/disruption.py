@@ -115,11 +115,10 @@ class Disruption(Reconciler[str]):
         self.queue.add_after(_ALL, _COLLECT_SECONDS)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        before = None if old is None or is_terminal(old) or is_deleted(old) else _node_of(old)
-        after = None if new is None or is_terminal(new) or is_deleted(new) else _node_of(new)
+        before, after = _place_of(old), _place_of(new)
         if before == after:
             return
-        for node in (before, after):
+        for node, _ in (before, after):
             if node and self._view.claims.get("", node) is not None:
                 self._events[node] = self._clock.now()
         self._wake()
@@ -163,13 +162,14 @@ class Disruption(Reconciler[str]):
         look.is_settling |= leaving > 0
         candidates = []
         for each in members:
+            if not is_in_use(each, self._nodes.get("", _name(each))):
+                continue
             last = self._events.get(_name(each), 0.0)
             start = consolidatable_at(each, pool, last)
+            writes += self._note_times(each, start, last, look)
             candidate = self._candidate(each, pool, start, look)
             if candidate is not None:
                 candidates.append(candidate)
-            if is_in_use(each, self._nodes.get("", _name(each))):
-                writes += self._note_times(each, start, last, look)
         number = sum(self._nodes.get("", _name(each)) is not None for each in members)
         for reason in Reason:
             own = [each for each in candidates if each.reason is reason]
@@ -188,7 +188,7 @@ class Disruption(Reconciler[str]):
     ) -> Candidate | None:
         """Return the candidate for a node that can be removed or replaced now."""
         name = _name(claim)
-        if not is_in_use(claim, self._nodes.get("", name)) or self._replacement_of(claim):
+        if self._replacement_of(claim) is not None:
             return None
         expected = self._nominations.until(name)
         if expected > look.now:
@@ -440,6 +440,13 @@ def _node_of(pod: Raw) -> str:
 
 def _progress(claim: Raw) -> object:
     return is_deleted(claim), has_condition(claim, INITIALIZED_CONDITION)
+
+
+def _place_of(pod: Raw | None) -> tuple[str, bool]:
+    """Return the node on which a pod is, and whether it is leaving."""
+    if pod is None or is_terminal(pod):
+        return "", False
+    return _node_of(pod), is_deleted(pod)
 
 
 def _relevant(node: Raw) -> object:

@@ -87,19 +87,27 @@ class NodesForPods(Reconciler[str]):
         self._last = 0.0
         self._reported: dict[str, str] = {}
         """By the UID of a pod: the message of its last event."""
+        # Listeners read it; they are called at once for objects that are known already.
+        self._pods = self.watch(PODS)
         self._view = ClusterView(context, settings, self._on_change)
         self.reads += self._view.informers
-        self._pods = self.watch(PODS, self._on_pod)
+        self._pods.listen(self._on_pod)
         self.watch(NODE_POOLS, self._on_pool)
         self.watch(NODE_CLAIMS, self._on_claim)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
-        if new is None:
-            self._reported.pop(uid_of(old or {"metadata": {}}), None)
-        elif is_waiting(new) and (
-            old is None
-            or not is_waiting(old)
-            or condition_of(old, "PodScheduled") != condition_of(new, "PodScheduled")
+        pod = new or old
+        if pod is not None and (new is None or spec_of(pod).get("nodeName")):
+            self._reported.pop(uid_of(pod), None)
+            self._nominations.settle_pod(uid_of(pod))
+        elif (
+            new is not None
+            and is_waiting(new)
+            and (
+                old is None
+                or not is_waiting(old)
+                or condition_of(old, "PodScheduled") != condition_of(new, "PodScheduled")
+            )
         ):
             self._extend_batch()
 
@@ -151,11 +159,12 @@ class NodesForPods(Reconciler[str]):
             _logger.info(
                 "NodeClaim %s: %s for %d pod%s", name, needed.machines[0], count, "s"[: count > 1]
             )
-            self._nominations.protect(name, self._clock.now())
+            own = [uid_of(pods[pod]) for pod in needed.pods]
+            self._nominations.protect(name, self._clock.now(), own)
             for pod in needed.pods:
                 writes += self._nominate(pods[pod], f"NodeClaim {name}")
         for pod, node in decision.nominated.items():
-            self._nominations.protect(node, self._clock.now())
+            self._nominations.protect(node, self._clock.now(), [uid_of(pods[pod])])
             writes += self._nominate(pods[pod], f"node {node}")
         for pod, why in decision.unplaceable.items():
             if pod in pods:
