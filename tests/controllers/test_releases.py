@@ -265,6 +265,34 @@ async def test_a_claim_that_the_cache_lacks_is_not_created_again(stage: Stage) -
     assert [type(each) for each in gone.writes] == [Report]
 
 
+@pytest.mark.parametrize(("release", "created"), [(Release.V1_36, True), (Release.V1_37, False)])
+@pytest.mark.stage(only=(), feature_gates={"GenericWorkload": True}, release=Release.V1_37)
+async def test_a_pod_of_a_group_gets_no_claim_while_there_are_no_groups(
+    stage: Stage, release: Release, created: bool
+) -> None:
+    """The pod was created while the API server had the feature gate GenericWorkload on."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}
+    spec = {"spec": {"devices": {"requests": [request]}}}
+    await stage.create(TEMPLATES, {"metadata": {"name": "t", "namespace": "default"}, "spec": spec})
+    entries = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
+    own = {"resourceClaims": entries, "schedulingGroup": {"podGroupName": "group"}}
+    metadata = {"name": "p", "namespace": "default"}
+    await stage.create(PODS, {"metadata": metadata, "spec": POD_SPEC | own})
+
+    chance = SeededChance(0)
+    informers = Informers(stage.client, clock=stage.clock, chance=chance)
+    context = EngineContext(stage.client, informers, stage.clock, chance, release=release)
+    # It is not started, so it does not know whether the server has groups.
+    controller = creation.ClaimCreation(context)
+    task = asyncio.create_task(informers.run())
+    for each in controller.reads:
+        await each.synced.wait()
+    plan_of_pod = await controller.decide(Name("default", "p"))
+    task.cancel()
+
+    assert bool(plan_of_pod.writes) == created
+
+
 async def unused(stage: Stage, name: str) -> tuple[str, str, str] | None:
     found = condition_of(await stage.client.get(VOLUME_CLAIMS, name, "default"), "Unused")
     return None if found is None else (found["status"], found["reason"], found["message"])

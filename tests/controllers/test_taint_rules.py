@@ -20,6 +20,7 @@ from dryrack.client.endpoints import (
     PODS,
     SLICES,
     TAINT_RULES,
+    TAINT_RULES_V1,
     TEMPLATES,
 )
 from dryrack.client.informer import Name
@@ -28,6 +29,7 @@ from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims.device_taints import CONDITION, Counts, Rule, plan_status
 from dryrack.controllers.objects import condition_of
 from dryrack.controllers.writes import NOTHING, Apply
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from tests.realcluster.fixtures import StartCluster
@@ -351,3 +353,18 @@ def test_rules_are_told_the_same_by_kube_controller_manager(start_cluster: Start
             return await _everything_said(cluster.client)
 
     assert asyncio.run(ours()) == asyncio.run(real())
+
+
+@pytest.mark.stage(prepare=_run_a_pod, release=Release.V1_37)
+async def test_a_default_cluster_of_1_37_acts_on_rules_in_v1(stage: Stage) -> None:
+    """Pods are evicted and not scheduled again, without any gate or version to enable."""
+    await stage.client.create(TAINT_RULES_V1, _made("doing", "NoExecute", device="gpu-0"))
+    await stage.until(lambda: stage.is_gone(PODS, "p"))
+    await stage.create(PODS, pod("next"))
+    await stage.advance(30)
+    condition = condition_of(await stage.client.get(TAINT_RULES_V1, "doing"), CONDITION)
+
+    assert condition is not None
+    assert (condition["status"], condition["reason"]) == ("False", "Completed")
+    assert condition["message"] == "1 pod evicted since starting the controller."
+    assert await stage.is_in_phase("next", "Pending")
