@@ -104,6 +104,8 @@ class ValidationBehaviour:
     names_immutable_fields_of_stateful_sets: bool
     # `metadata.generation` of a HorizontalPodAutoscaler counts the changes of its spec.
     counts_generations_of_autoscalers: bool
+    # The requests of a pod follow its limits when it is created, and not when it is decoded.
+    completes_pods_at_creation: bool
     # The resources of a container with resource claims can be resized.
     resizes_beside_claims: bool
     # The ends of paths that 1.36 reports wrongly, and what they are now.
@@ -258,6 +260,7 @@ _VALIDATION_1_36 = ValidationBehaviour(
     repeats_problems=True,
     names_immutable_fields_of_stateful_sets=False,
     counts_generations_of_autoscalers=False,
+    completes_pods_at_creation=False,
     resizes_beside_claims=False,
     corrected_paths=MappingProxyType({}),
     kept_pod_statuses=(),
@@ -274,6 +277,7 @@ _VALIDATION_1_37 = replace(
     repeats_problems=False,
     names_immutable_fields_of_stateful_sets=True,
     counts_generations_of_autoscalers=True,
+    completes_pods_at_creation=True,
     resizes_beside_claims=True,
     corrected_paths=MappingProxyType(
         {".securityContext.shareProcessNamespace": ".shareProcessNamespace"}

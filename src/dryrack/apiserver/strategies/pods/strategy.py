@@ -65,7 +65,9 @@ class PodStrategy(Strategy):
     field_refusal = "field label not supported: {label}"
 
     def __init__(self) -> None:
-        super().__init__(PodRules())
+        rules = PodRules()
+        super().__init__(rules)
+        self._complete = rules.complete
 
     def admit(self, obj: Raw, old: Raw | None, write: Write) -> Raw:
         if write.subresource == "resize":
@@ -77,6 +79,7 @@ class PodStrategy(Strategy):
         return {**obj, "spec": with_default_tolerations(_priority_kept(spec_of(obj), old["spec"]))}
 
     def prepare_create(self, obj: Raw, write: Write) -> Raw:
+        obj = self._complete(obj)
         spec = spec_of(obj)
         status: Raw = {"phase": "Pending"}
         if spec.get("schedulingGates"):

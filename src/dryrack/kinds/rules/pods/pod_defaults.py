@@ -79,7 +79,9 @@ def _only_of_pods(given: Raw) -> Raw:
     for key in ("containers", "initContainers"):
         if given.get("hostNetwork"):
             made = map_items(made, key, lambda container: map_items(container, "ports", _on_host))
-    return with_requests(made)
+    for key in ("containers", "initContainers"):
+        made = map_items(made, key, _set_requests)
+    return made
 
 
 def with_requests(given: Raw) -> Raw:
@@ -87,6 +89,11 @@ def with_requests(given: Raw) -> Raw:
     made = given
     for key in ("containers", "initContainers"):
         made = map_items(made, key, _set_requests)
+    return with_requests_of_pod(made)
+
+
+def with_requests_of_pod(made: Raw) -> Raw:
+    """Return the spec with a request of the pod wherever the pod has a limit and no request."""
     resources = get(made, "resources", {})
     limits = resources.get("limits")
     if not limits:

@@ -31,14 +31,23 @@ class PodRules(KindRules):
         super().__init__(namespaced=True, has_status=True)
 
     def default(self, obj: Raw) -> Raw:
-        return pod_defaults.pod(obj)
+        made = pod_defaults.pod(obj)
+        return made if self.behaviour.completes_pods_at_creation else _completed(made)
 
     def as_new(self, obj: Raw) -> Raw:
-        return with_own_labels(super().as_new(obj))
+        return self.complete(with_own_labels(super().as_new(obj)))
+
+    def complete(self, obj: Raw) -> Raw:
+        """Return a new pod with the requests of the pod, which has its defaults."""
+        return _completed(obj) if self.behaviour.completes_pods_at_creation else obj
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
         return [*pod_problems(obj), *only_of_pods(spec), *_only_new(spec)]
+
+
+def _completed(pod: Raw) -> Raw:
+    return update_at(pod, "spec", pod_defaults.with_requests_of_pod)
 
 
 def as_stored(pod: Raw) -> Raw:
