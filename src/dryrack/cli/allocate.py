@@ -27,7 +27,14 @@ from dryrack.cli.output import (
 from dryrack.cli.views.fleet_options import FleetOptions
 from dryrack.cluster import SeededChance
 from dryrack.kinds.expansion.pod_claims import dump_problem
-from dryrack.kinds.releases import DEFAULT_RELEASE, GateError, gates_of, parse_gates, resolve_gates
+from dryrack.kinds.releases import (
+    DEFAULT_RELEASE,
+    FeatureSet,
+    GateError,
+    gates_of,
+    parse_gates,
+    resolve_gates,
+)
 from dryrack.placement import Settings as PlacementSettings
 from dryrack.placement import (
     World,
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
 
     from dryrack.cli.options import AllocateOptions, ExplainOptions
     from dryrack.kinds.catalog import Typed
-    from dryrack.kinds.documents import Problem
     from dryrack.placement import GangOutcome, NodeExplanation, Profile, WhatIf
 
 COLUMNS = ("CLAIM", "NODE", "REQUEST", "DEVICE")
@@ -188,10 +194,7 @@ def print_doubts(objects: Sequence[Typed], settings: Settings) -> bool:
 
     Return whether an API server would accept all objects, as far as dryrack can check.
     """
-    refused: list[Problem] = []
-    # Validation depends on release and gates; dryrack implements that of the reference release.
-    if settings.features == Features.defaults() and settings.release is DEFAULT_RELEASE:
-        refused += refusals(objects)
+    refused = list(refusals(objects, FeatureSet(settings.release, settings.gates)))
     # Refusals come first. The pods of a workload have equal problems, in the same place.
     problems = list(dict.fromkeys([*refused, *unknown_fields(objects, settings.gates)]))
     for problem in problems[:_DOUBTS_MAX]:

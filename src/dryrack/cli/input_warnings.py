@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from dryrack.kinds.catalog import Typed
     from dryrack.kinds.documents import Problem
+    from dryrack.kinds.releases import FeatureSet
     from dryrack.kinds.validation import FieldProblem
 
 # Kinds of which every field is known.
@@ -55,11 +56,11 @@ def unknown_fields(objects: Iterable[Typed], gates: Mapping[str, bool]) -> Itera
                 yield each.document.problem(path, message, moved(path, each.document.api_version))
 
 
-def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
-    """Yield the problems for which an API server of the reference release rejects the objects."""
+def refusals(objects: Sequence[Typed], features: FeatureSet) -> Iterator[Problem]:
+    """Yield the problems for which an API server with these features rejects the objects."""
     from dryrack.cel.admission import SelectorChecker
 
-    compiler = SelectorChecker()
+    compiler = SelectorChecker(features)
     labels = {
         each.object.metadata.name: each.object.metadata.labels
         for each in objects
@@ -81,6 +82,7 @@ def refusals(objects: Sequence[Typed]) -> Iterator[Problem]:
                 checker=compiler,
                 namespace_labels=known_labels,
                 document=each.raw,
+                features=features,
             )
         for problem in problems:
             first, *_ = problem.message.splitlines()

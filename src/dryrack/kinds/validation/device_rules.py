@@ -165,9 +165,10 @@ def validate(
     checker: ExpressionChecker | None = None,
     namespace_labels: Mapping[str, str] | None = None,
     document: Raw | None = None,
+    features: FeatureSet = _DEFAULT_FEATURES,
 ) -> tuple[FieldProblem, ...]:
     """
-    Return what the API server has against creating an object, in the server's order.
+    Return what an API server with these features has against creating an object, in its order.
 
     A time that Go cannot read is the whole answer, with the reason `TYPE_INVALID`: the server
     does not decode such an object. `document` is what the object was decoded from, if there is
@@ -176,7 +177,7 @@ def validate(
     unreadable = tuple(_malformed_times(obj, ""))
     if unreadable:
         return unreadable
-    rules = DeviceRules(kind_of(type(obj)), checker, namespace_labels)
+    rules = DeviceRules(kind_of(type(obj)), checker, namespace_labels, features)
     raw = to_builtins(obj) if document is None else document
     problems = rules.creation_problems(raw, obj.metadata.namespace)
     return (*problems, *empty_list_problems(raw))
