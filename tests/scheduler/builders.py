@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.apiserver.replay import CountingChance
 from tests.scheduler.gang_scenes import NAMESPACE, lone
 from tests.scheduler.waiting import is_so_at_last
@@ -17,6 +18,8 @@ from dryrack.client.endpoints import (
     CLASSES,
     EVENTS,
     NODES,
+    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
     PODS,
     SLICES,
 )
@@ -24,13 +27,15 @@ from dryrack.client.errors import TransportError
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.ports import SystemClock
+from dryrack.kinds.releases import Release
 from dryrack.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from tests.stage import Stage
 
+    from dryrack.client.endpoints import Endpoint
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.kinds.raw import Raw
 
@@ -208,7 +213,45 @@ async def second_node(client: Client) -> None:
     await client.create(SLICES, {"metadata": {"name": "m"}, "spec": spec})
 
 
-NATIVE = RuntimeConfig({"scheduling.k8s.io/v1alpha2": True})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Native:
+    """The PodGroups of a release."""
+
+    release: Release
+    endpoint: Endpoint
+    condition: str
+    # The disruption mode of a group whose pods only go together.
+    whole: Raw | str
+    gates: Mapping[str, bool]
+
+    @property
+    def mark(self) -> pytest.MarkDecorator:
+        """The options of a stage that serves them."""
+        versions = RuntimeConfig({self.endpoint.api_version: True})
+        return pytest.mark.stage(
+            release=self.release, runtime_config=versions, feature_gates=self.gates
+        )
+
+
+NATIVES = (
+    Native(
+        release=Release.V1_36,
+        endpoint=POD_GROUPS,
+        condition="PodGroupScheduled",
+        whole="PodGroup",
+        gates={"GenericWorkload": True, "DRAWorkloadResourceClaims": True},
+    ),
+    Native(
+        release=Release.V1_37,
+        endpoint=POD_GROUPS_V1BETA1,
+        condition="PodGroupInitiallyScheduled",
+        whole={"all": {}},
+        gates={"GenericWorkload": True, "DRAWorkloadResourceClaims": True},
+    ),
+)
+EACH_NATIVE = pytest.mark.parametrize(
+    "native", [pytest.param(each, marks=each.mark, id=each.release.value) for each in NATIVES]
+)
 
 
 def native_group(name: str, minimum: int) -> Raw:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.scheduler.builders import NATIVE, native_group, native_member
+from tests.scheduler.builders import EACH_NATIVE, Native, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone
 
-from dryrack.client.endpoints import CLAIMS, NODES, POD_GROUPS, PODS
+from dryrack.client.endpoints import CLAIMS, NODES, PODS
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -33,11 +33,11 @@ async def users(stage: GangStage) -> list[tuple[str, str]]:
     return [(it["resource"], it["name"]) for it in claim["status"].get("reservedFor", ())]
 
 
-@pytest.mark.stage(runtime_config=NATIVE)
-async def test_the_pods_of_a_group_share_its_claim(stage: GangStage) -> None:
+@EACH_NATIVE
+async def test_the_pods_of_a_group_share_its_claim(stage: GangStage, native: Native) -> None:
     """It has one device, reserved for the group once, and later pods use it too."""
     stage.start()
-    group = await stage.client.create(POD_GROUPS, sharing_group(3))
+    group = await stage.client.create(native.endpoint, sharing_group(3))
     await stage.create_pods(*(native_member(f"p{n}", "group") for n in range(3)))
     await stage.rest()
 
@@ -59,18 +59,19 @@ async def test_the_pods_of_a_group_share_its_claim(stage: GangStage) -> None:
 
     for name in ("p0", "p1", "p2", "late"):
         await stage.client.delete(PODS, name, namespace=NAMESPACE, grace_seconds=0)
-    await stage.client.delete(POD_GROUPS, "group", namespace=NAMESPACE)
+    await stage.client.delete(native.endpoint, "group", namespace=NAMESPACE)
     await stage.rest()
     assert await claims(stage) == []
 
 
-@pytest.mark.stage(nodes=1, devices=2, runtime_config=NATIVE)
-async def test_a_group_that_does_not_fit_holds_nothing(stage: GangStage) -> None:
+@EACH_NATIVE
+@pytest.mark.stage(nodes=1, devices=2)
+async def test_a_group_that_does_not_fit_holds_nothing(stage: GangStage, native: Native) -> None:
     """The devices are in use; when they are free the group gets its claim."""
     stage.start()
     await stage.create_pods(*(lone(f"lone-{n}") for n in range(2)))
     await stage.rest()
-    await stage.client.create(POD_GROUPS, sharing_group(2))
+    await stage.client.create(native.endpoint, sharing_group(2))
     await stage.create_pods(*(native_member(f"p{n}", "group") for n in range(2)))
     await stage.rest()
     assert await stage.bound() == ["lone-0", "lone-1"]
@@ -80,10 +81,12 @@ async def test_a_group_that_does_not_fit_holds_nothing(stage: GangStage) -> None
     assert await stage.bound() == ["lone-1", "p0", "p1"]
 
 
-@pytest.mark.stage(runtime_config=NATIVE)
-async def test_what_is_reserved_for_a_group_that_cannot_run_is_let_go(stage: GangStage) -> None:
+@EACH_NATIVE
+async def test_what_is_reserved_for_a_group_that_cannot_run_is_let_go(
+    stage: GangStage, native: Native
+) -> None:
     """A scheduler died after it had reserved the claim, and the node takes no pods any more."""
-    await stage.client.create(POD_GROUPS, sharing_group(2))
+    await stage.client.create(native.endpoint, sharing_group(2))
     await stage.create_pods(*(native_member(f"p{n}", "group") for n in range(2)))
     await stage.rest()
     # The lease of plans, the finalizer, the allocation; the first binding is lost, and all

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from tests.client.planes import refusal
-from tests.scheduler.builders import NATIVE, native_group, native_member
+from tests.scheduler.builders import EACH_NATIVE, Native, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, GangStage, lone
 
-from dryrack.client.endpoints import COSCHEDULING_POD_GROUPS, DEFINITIONS, POD_GROUPS, PODS
+from dryrack.client.endpoints import COSCHEDULING_POD_GROUPS, DEFINITIONS, PODS
 from dryrack.cluster.rights import MANIFESTS
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.stage(kind=GangStage)
 
 
-async def condition(stage: GangStage, name: str) -> tuple[str, str, str]:
-    group = await stage.client.get(POD_GROUPS, name, NAMESPACE)
+async def condition(stage: GangStage, native: Native, name: str) -> tuple[str, str, str]:
+    group = await stage.client.get(native.endpoint, name, NAMESPACE)
     [found] = group.get("status", {}).get("conditions", [])
-    assert found["type"] == "PodGroupScheduled"
+    assert found["type"] == native.condition
     return found["status"], found["reason"], found["message"]
 
 
-@pytest.mark.stage(runtime_config=NATIVE)
+@EACH_NATIVE
 async def test_a_native_group_is_told_when_it_waits_and_when_it_is_scheduled(
-    stage: GangStage,
+    stage: GangStage, native: Native
 ) -> None:
     """Its condition turns true once, and stays so when members go."""
     stage.start()
@@ -38,33 +38,35 @@ async def test_a_native_group_is_told_when_it_waits_and_when_it_is_scheduled(
     await stage.rest()
     told = "PodGroup default/group does not exist; create it, or remove the pods from it"
     assert await stage.refusal("a") == told
-    await stage.client.create(POD_GROUPS, native_group("group", 3))
+    await stage.client.create(native.endpoint, native_group("group", 3))
     await stage.rest()
-    status, reason, message = await condition(stage, "group")
+    status, reason, message = await condition(stage, native, "group")
     assert (status, reason) == ("False", "Unschedulable")
     assert message.startswith("PodGroup default/group has 2 pods, needs at least 3")
     assert await stage.refusal("a") == message
     await stage.create_pods(native_member("c", "group"))
     await stage.rest()
     assert await stage.bound() == ["a", "b", "c"]
-    assert await condition(stage, "group") == ("True", "Scheduled", "")
+    assert await condition(stage, native, "group") == ("True", "Scheduled", "")
     for name in ("a", "b"):
         await stage.client.delete(PODS, name, namespace=NAMESPACE, grace_seconds=0)
     await stage.rest()
     assert await stage.bound() == ["c"]
-    assert await condition(stage, "group") == ("True", "Scheduled", "")
+    assert await condition(stage, native, "group") == ("True", "Scheduled", "")
 
 
-@pytest.mark.stage(runtime_config=NATIVE)
-async def test_a_native_group_that_does_not_fit_is_told_the_proof(stage: GangStage) -> None:
+@EACH_NATIVE
+async def test_a_native_group_that_does_not_fit_is_told_the_proof(
+    stage: GangStage, native: Native
+) -> None:
     """The condition of the group says what the conditions of its pods say."""
     stage.start()
-    await stage.client.create(POD_GROUPS, native_group("group", 5))
+    await stage.client.create(native.endpoint, native_group("group", 5))
     await stage.create_pods(*(native_member(f"p{n}", "group") for n in range(5)))
     await stage.rest()
-    status, reason, message = await condition(stage, "group")
+    status, reason, message = await condition(stage, native, "group")
     assert (status, reason) == ("False", "Unschedulable")
-    assert message.startswith("PodGroup default/group: 4 of 5 pods fit")
+    assert "PodGroup default/group: 4 of 5 pods fit" in message
     assert await stage.allocated_devices() == []
 
 
@@ -80,14 +82,16 @@ class Forbidding:
         return await self.inner.send(request)
 
 
-@pytest.mark.stage(runtime_config=NATIVE)
-async def test_what_the_server_refuses_is_told_to_the_group_and_its_pods(stage: GangStage) -> None:
+@EACH_NATIVE
+async def test_what_the_server_refuses_is_told_to_the_group_and_its_pods(
+    stage: GangStage, native: Native
+) -> None:
     """As an error of the scheduler; nothing stays reserved, and it is tried again ever later."""
     stage.start(Forbidding(stage.transport))
-    await stage.client.create(POD_GROUPS, native_group("group", 2))
+    await stage.client.create(native.endpoint, native_group("group", 2))
     await stage.create_pods(native_member("a", "group"), native_member("b", "group"), lone("c"))
     await stage.rest(200)
-    status, reason, message = await condition(stage, "group")
+    status, reason, message = await condition(stage, native, "group")
     assert (status, reason) == ("False", "SchedulerError")
     assert message in await stage.refusal("a")
     assert (await stage.refusal("c")).startswith("pod default/c could not be bound: ")

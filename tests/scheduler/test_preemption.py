@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.scheduler.builders import NATIVE, native_group, native_member
+from tests.scheduler.builders import EACH_NATIVE, Native, native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, Faulty, GangStage, lone, member
 
-from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, POD_GROUPS, PODS
+from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS, PODS
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request
@@ -211,13 +211,14 @@ async def test_backfill_uses_what_is_kept_and_goes_when_the_gang_can_come(stage:
     await stage.check({"gang": 3})
 
 
-@pytest.mark.stage(nodes=2, devices=1, runtime_config=NATIVE)
-async def test_a_group_that_goes_as_one_goes_whole(stage: GangStage) -> None:
+@EACH_NATIVE
+@pytest.mark.stage(nodes=2, devices=1)
+async def test_a_group_that_goes_as_one_goes_whole(stage: GangStage, native: Native) -> None:
     """One of its two devices is wanted, and its PodGroup says that half of it is of no use."""
     await stage.make_priority("high", 1000)
     group = native_group("group", 2)
-    group["spec"]["disruptionMode"] = "PodGroup"
-    await stage.client.create(POD_GROUPS, group)
+    group["spec"]["disruptionMode"] = native.whole
+    await stage.client.create(native.endpoint, group)
     stage.start()
     await stage.create_pods(native_member("a", "group"), native_member("b", "group"))
     await stage.rest()

@@ -29,6 +29,7 @@ from dryrack.client.endpoints import (
     VOLUME_CLAIMS,
     VOLUMES,
 )
+from dryrack.kinds.releases import ALLOCATION, DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from dryrack.cluster.embedded import EmbeddedCluster
@@ -180,9 +181,14 @@ def test_a_pod_is_told_about_which_device_its_selector_fails() -> None:
         selectors = [{"cel": {"expression": expression}}]
         await make_claim(client, "wrong", deviceClassName="c", selectors=selectors)
         await client.create(PODS, user_of("wrong", "user"))
-        error = "claim default/wrong: selector #0: CEL runtime error: no such key: foo"
+        device = "x.example.com/n/d0"
+        texts = ALLOCATION[DEFAULT_RELEASE]
+        selector = texts.failing_selector_text.format(index=0, device=device)
+        error = f"claim default/wrong: {selector}: CEL runtime error: no such key: foo"
+        error += texts.missing_key_hint
+        error += f", about device {device}" if device not in error else ""
         remedy = "correct the object (dryrack lint shows the line); no node fits until then"
-        told = [f"{error}, about device x.example.com/n/d0; {remedy}"]
+        told = [f"{error}; {remedy}"]
         await wait_for_events(cluster, "user", "FailedScheduling", told)
         [condition] = (await client.get(PODS, "user", "default"))["status"]["conditions"]
         assert condition["reason"] == "SchedulerError"

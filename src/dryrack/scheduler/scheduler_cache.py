@@ -158,8 +158,10 @@ class SchedulerCache:
         nodes = len(self._fleet)
         if not nodes:
             return "no nodes available to schedule pods"
+        _, deallocation = self._fleet.behaviour.no_deallocation_texts
         preemption = no_victims(self.cluster, nodes).message
-        return f"0/{nodes} nodes are available: {problem}. still not schedulable, {preemption}"
+        reasons = ", ".join(filter(None, (deallocation, preemption)))
+        return f"0/{nodes} nodes are available: {problem}. {reasons}"
 
     def forget_refusals(self) -> None:
         """Check all nodes again: the reasons for which they refused pods may have changed."""
