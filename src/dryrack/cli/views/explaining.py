@@ -351,6 +351,10 @@ def print_said(said: SchedulerMessage | None, message: str, now: float) -> None:
     elif base and said.message.startswith(f"{base}."):
         more = said.message.removeprefix(f"{base}.")
         line = f"({said.scheduler} reported the same{_ago(said, now)}, and:{more})"
+    elif base and said.message.rstrip(".").endswith(f". {base}"):
+        # The message about a native group comes before its cause.
+        first = said.message.rstrip(".").removesuffix(f". {base}")
+        line = f"({said.scheduler} reported the same{_ago(said, now)}, after: {first})"
     else:
         line = f"{said.scheduler} reported{_ago(said, now)}: {said.message}"
     print_line(paint(shown(line), "dim"))
