@@ -71,7 +71,7 @@ def test_other_names_of_consumed_capacity_are_taken(name: str) -> None:
         ({}, {"conditions": [CONDITION | {"reason": "r r\n"}]}, "conditions[0].reason"),
         ({}, {"conditions": [CONDITION | {"status": "Yes"}]}, "conditions[0].status"),
         ({}, {"conditions": [CONDITION | {"message": "m" * 32769}]}, "conditions[0].message"),
-        ({}, {"conditions": [CONDITION, CONDITION]}, "conditions[1].type"),
+        ({}, {"conditions": [CONDITION, CONDITION]}, "conditions[1]"),
         ({}, {"networkData": {"interfaceName": "e" * 257}}, "networkData.interfaceName"),
         ({}, {"networkData": {"hardwareAddress": "x" * 129}}, "networkData.hardwareAddress"),
         ({}, {"networkData": {"ips": ["1.2.3.4"]}}, "networkData.ips[0]"),
@@ -85,7 +85,7 @@ def test_other_names_of_consumed_capacity_are_taken(name: str) -> None:
 def test_the_other_texts_are_refused_as_by_a_real_server(
     result: Raw, device: Raw | None, field: str
 ) -> None:
-    """A kube-apiserver of release 1.36 refuses each of them for this field."""
+    """A kube-apiserver refuses each of them for this field."""
     status, message = written(result, device)
 
     assert status == 422

@@ -14,7 +14,7 @@ from dryrack.apiserver.registry import Resource
 from dryrack.apiserver.strategy import Strategy
 from dryrack.apiserver.versions import version_order
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import Release
 from dryrack.kinds.rules.kind_rules import KindRules
 
 _RECORDED = Path(__file__).parents[1] / "parity" / "answers" / "discovery.json"
@@ -65,7 +65,7 @@ def test_aggregated_discovery_names_every_builtin_once() -> None:
                 ]
 
     assert sorted(found) == sorted(
-        (b.group, b.version, b.plural) for b in builtin_kinds(DEFAULT_RELEASE)
+        (b.group, b.version, b.plural) for b in builtin_kinds(Release.V1_36)
     )
 
 
@@ -92,9 +92,10 @@ def _gadget() -> Resource:
     )
 
 
-def test_custom_groups_come_last() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_custom_groups_come_last(release: Release) -> None:
     """A custom group never takes a short name from a built-in one."""
-    registry = plain_registry()
+    registry = plain_registry(release)
     registry.add(_gadget())
     told = json_of(visited(DiscoveryPages(registry), "/apis"))
 

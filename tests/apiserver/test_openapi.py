@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def _registry() -> Registry:
-    registry = plain_registry()
+def _registry(release: Release = Release.V1_36) -> Registry:
+    registry = plain_registry(release)
     registry.add(
         Resource(
             group="example.com",
@@ -46,6 +46,10 @@ def _registry() -> Registry:
     return registry
 
 
+def _pages(release: Release = Release.V1_36) -> OpenApiPages:
+    return OpenApiPages(_registry(release), release)
+
+
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
@@ -58,7 +62,7 @@ def _references(value: Any) -> Iterator[str]:
 
 def test_custom_kinds_say_what_their_metadata_is() -> None:
     """`kubectl explain` has words for the fields that no definition describes, in both forms."""
-    pages = OpenApiPages(_registry())
+    pages = _pages()
     newer = json_of(visited(pages, "/openapi/v3/apis/example.com/v1"))["components"]["schemas"]
     older = json_of(visited(pages, "/openapi/v2"))["definitions"]
     meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -74,7 +78,7 @@ def test_custom_kinds_say_what_their_metadata_is() -> None:
 
 def test_the_index_leads_to_documents_that_hold_all_they_refer_to() -> None:
     """Every address of the index answers, and no reference in a document leads out of it."""
-    pages = OpenApiPages(_registry())
+    pages = _pages()
     index = json_of(visited(pages, "/openapi/v3"))["paths"]
 
     assert "api/v1" in index
@@ -87,7 +91,7 @@ def test_the_index_leads_to_documents_that_hold_all_they_refer_to() -> None:
 
 def test_version_2_holds_all_it_refers_to() -> None:
     """No reference in the old document leads out of it, and none has anything of version 3."""
-    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v2"))
+    document = json_of(visited(_pages(), "/openapi/v2"))
     names = {f"#/definitions/{name}" for name in document["definitions"]}
 
     assert set(_references(document)) <= names
@@ -96,7 +100,7 @@ def test_version_2_holds_all_it_refers_to() -> None:
 
 def test_kubectl_finds_that_the_server_validates_fields() -> None:
     """The PATCH of every kind, custom ones too, takes fieldValidation."""
-    pages = OpenApiPages(_registry())
+    pages = _pages()
     for address, kind in (
         ("apis/resource.k8s.io/v1", "ResourceClaim"),
         ("apis/example.com/v1", "Gadget"),
@@ -111,7 +115,7 @@ def test_kubectl_finds_that_the_server_validates_fields() -> None:
 
 def test_a_kind_is_found_by_its_group_version_and_kind() -> None:
     """The schema of each kind says whose it is, which is how `kubectl explain` finds it."""
-    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v3/apis/example.com/v1"))
+    document = json_of(visited(_pages(), "/openapi/v3/apis/example.com/v1"))
     found = [
         kind
         for schema in document["components"]["schemas"].values()
@@ -123,7 +127,7 @@ def test_a_kind_is_found_by_its_group_version_and_kind() -> None:
 
 def test_identifiers_of_operations_are_used_once() -> None:
     """Clients are generated from them, so no two operations share one."""
-    document = json_of(visited(OpenApiPages(_registry()), "/openapi/v2"))
+    document = json_of(visited(_pages(), "/openapi/v2"))
     found = [
         operation["operationId"]
         for path in document["paths"].values()
@@ -149,15 +153,15 @@ WIRE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 )
 def test_version_2_comes_in_the_form_that_is_asked_for(accept: str, form: str) -> None:
     """kubectl asks for protobuf by its old name, and is answered by the new one."""
-    answer = visited(OpenApiPages(_registry()), "/openapi/v2", accept=accept)
+    answer = visited(_pages(), "/openapi/v2", accept=accept)
 
     assert (answer.status, dict(answer.headers)["content-type"]) == (200, form)
 
 
 def test_what_is_asked_for_in_no_form_there_is_is_refused() -> None:
     """A client that accepts none of the types gets a 406."""
-    assert visited(OpenApiPages(_registry()), "/openapi/v2", accept="text/html").status == 406
-    assert visited(OpenApiPages(_registry()), "/openapi/v3/api/v1", accept=WIRE).status == 406
+    assert visited(_pages(), "/openapi/v2", accept="text/html").status == 406
+    assert visited(_pages(), "/openapi/v3/api/v1", accept=WIRE).status == 406
 
 
 def _inside(wire: bytes, *numbers: int) -> Any:
@@ -191,7 +195,7 @@ def test_schemas_are_written_by_their_numbers() -> None:
 @pytest.mark.real
 def test_protobuf_says_what_the_document_says() -> None:
     """Kubernetes' own reader finds the same in both, down to the last extension."""
-    pages = OpenApiPages(_registry())
+    pages = _pages()
     told, wire = (visited(pages, "/openapi/v2", accept=accept).body for accept in ("", WIRE))
     assert isinstance(told, bytes)
     assert isinstance(wire, bytes)
@@ -249,9 +253,10 @@ def test_the_index_lists_custom_groups() -> None:
     assert "/apis/example.com/v1" in json_of(visited(IndexPage(_registry()), "/"))["paths"]
 
 
-def test_every_field_of_the_device_kinds_is_explained() -> None:
+@pytest.mark.parametrize("release", Release, ids=lambda release: release.value)
+def test_every_field_of_the_device_kinds_is_explained(release: Release) -> None:
     """`kubectl explain` has a line for each type and field of dynamic resource allocation."""
-    pages = OpenApiPages(_registry())
+    pages = _pages(release)
     for version in ("v1", "v1beta2"):
         document = json_of(visited(pages, f"/openapi/v3/apis/resource.k8s.io/{version}"))
         for name, schema in document["components"]["schemas"].items():

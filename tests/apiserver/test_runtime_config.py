@@ -16,20 +16,19 @@ from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.engines import Wiring, running_engines
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.client.transport import Request, Response, Transport
 
+RELEASE = Release.V1_36
 UNSTABLE = {"resource.k8s.io/v1beta1", "resource.k8s.io/v1beta2", "scheduling.k8s.io/v1alpha2"}
 CLASSES = "/apis/resource.k8s.io/v1beta1/deviceclasses"
 
 
 def served(config: RuntimeConfig) -> set[str]:
     return {
-        f"{each.group}/{each.version}"
-        for each in builtin_kinds(DEFAULT_RELEASE)
-        if config.serves(each)
+        f"{each.group}/{each.version}" for each in builtin_kinds(RELEASE) if config.serves(each)
     }
 
 
@@ -49,7 +48,7 @@ def served(config: RuntimeConfig) -> set[str]:
 )
 def test_the_narrowest_word_decides_what_is_served(text: str, unstable: set[str]) -> None:
     """By default what is stable; a version goes before a stage, and a stage before all."""
-    found = served(parse(text))
+    found = served(parse(text, RELEASE))
 
     assert {each for each in found if "beta" in each or "alpha" in each} == unstable
     assert {"apps/v1", "/v1", "resource.k8s.io/v1"} <= found
@@ -60,7 +59,7 @@ def test_one_resource_of_a_version_can_be_served_alone() -> None:
     config = parse("resource.k8s.io/v1beta2/devicetaintrules=true")
     found = [
         each.plural
-        for each in builtin_kinds(DEFAULT_RELEASE)
+        for each in builtin_kinds(RELEASE)
         if config.serves(each) and each.version == "v1beta2"
     ]
 

@@ -29,7 +29,7 @@ from dryrack.client.transport import ADMIN
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.kinds.rules.pods.pod_defaults import pull_policy
 
 if TYPE_CHECKING:
@@ -50,12 +50,15 @@ NEW_EVENTS = Endpoint("events.k8s.io", "v1", "events", "Event")
 OLD_EVENTS = Endpoint("", "v1", "events", "Event")
 
 
-def run(scenario: Callable[[Client], Awaitable[None]]) -> None:
+def run(scenario: Callable[[Client], Awaitable[None]], release: Release = DEFAULT_RELEASE) -> None:
     """A scenario with a client of a cluster without engines."""
 
     async def whole() -> None:
         options = ControlPlaneOptions(
-            clock=VirtualClock(), chance=CountingChance(), runtime_config=EVERYTHING
+            clock=VirtualClock(),
+            chance=CountingChance(),
+            runtime_config=EVERYTHING,
+            release=release,
         )
         async with embedded(options, engines=()) as cluster:
             await scenario(cluster.client)
@@ -521,7 +524,7 @@ def test_how_a_group_is_scheduled_is_said_once() -> None:
         error = await refusal(client.create(WORKLOADS, named("w", spec={})))
         assert "spec.podGroupTemplates: Required value" in str(error)
 
-    run(scenario)
+    run(scenario, Release.V1_36)
 
 
 class _Nothing:

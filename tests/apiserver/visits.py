@@ -10,17 +10,19 @@ from dryrack.apiserver.builtin import builtin_resources
 from dryrack.apiserver.registry import Registry
 from dryrack.apiserver.strategy import Strategy
 from dryrack.client.transport import Request, Response
-from dryrack.kinds.releases import FeatureSet
+from dryrack.kinds.releases import FeatureSet, Release
 from dryrack.kinds.rules.kind_rules import KindRules
 
 if TYPE_CHECKING:
     from dryrack.apiserver.extension_points import Page
 
 
-def plain_registry() -> Registry:
-    """Return a registry of all built-in kinds with a plain strategy."""
+def plain_registry(release: Release = Release.V1_36) -> Registry:
+    """Return a registry of all built-in kinds of a release with a plain strategy."""
     resources = builtin_resources(
-        FeatureSet(), lambda kind, _: Strategy(KindRules(namespaced=kind.namespaced)), handlers={}
+        FeatureSet(release),
+        lambda kind, _: Strategy(KindRules(namespaced=kind.namespaced)),
+        handlers={},
     )
     return Registry(resources)
 

@@ -293,6 +293,20 @@ def test_a_cluster_behaves_as_it_is_told(home: Path) -> None:
     assert [each["version"] for each in group["versions"]] == ["v1", "v1beta2"]
 
 
+def test_a_version_without_its_feature_gate_is_not_served(home: Path) -> None:
+    """A warning names the gates of a version that `--runtime-config` alone does not serve."""
+    version = "scheduling.k8s.io/v1alpha3"
+    up = dryrack("up", "--detach", "--release", "1.37", "--runtime-config", f"{version}=true")
+    assert up.returncode == 0, up.stderr
+    assert (
+        f"does not serve CompositePodGroup of {version}, because the feature gate "
+        "CompositePodGroup is off; add --feature-gates=CompositePodGroup=true,"
+        "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+    ) in up.stderr
+    group = fetched(home / "default" / "kubeconfig", "/apis/scheduling.k8s.io")
+    assert [each["version"] for each in group["versions"]] == ["v1"]
+
+
 def test_a_merged_kubeconfig_is_given_back(tmp_path: Path) -> None:
     """--merge adds the cluster to one's own file and makes it current; down takes it out."""
     own = tmp_path / "own" / "config"

@@ -20,12 +20,13 @@ from tests.apiserver.replay import (
 from tests.docs import chart_values, commands, dashboard_api, monitoring, releases
 from tests.docs.glossary import MEANINGS, REMEDIES
 from tests.linter import reference as lint
+from tests.parity.recording import RECORDED
 
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dryrack.kinds.registry import Kind
 
@@ -57,9 +58,9 @@ _COVERAGE = """\
 # API coverage
 
 This page lists the kinds that the API server of `dryrack up` serves, and its differences from \
-a real API server of Kubernetes 1.36.
-The differences come from recorded requests in `tests/parity`: of {requests} requests, {equal} \
-get the same answer.
+real API servers.
+The differences come from recorded requests in `tests/parity`, of which there are {requests}: \
+{equal}.
 
 ## Not supported
 
@@ -71,7 +72,13 @@ get the same answer.
 - EndpointSlices for Endpoints that a client creates.
 - Controllers of the kinds with the depth "stored", such as HorizontalPodAutoscaler. \
 A warning states this when the object is created.
-- Certificates for a CertificateSigningRequest. No controller signs it.
+- Certificates for a CertificateSigningRequest or a PodCertificateRequest. No controller signs it, \
+and the API server does not verify the keys and certificates in a PodCertificateRequest.
+- Migrations of stored objects. The API server stores a StorageVersionMigration, and no controller \
+acts on it.
+- Feature gates of fields of a Pod. The API server stores the fields of alpha features.
+- The feature gate of `scheduling.k8s.io/v1alpha2` in Kubernetes 1.36. `--runtime-config` alone \
+serves the version.
 - Answers in protobuf, except OpenAPI v2. The API server reads protobuf.
 - Admission webhooks that run in Pods. dryrack calls a webhook at a URL, or at the address in the \
 annotation `dryrack.dev/address` of its Service.
@@ -92,13 +99,14 @@ A client can apply the scale of a custom kind, which fails on a real API server.
 scheduler acts on some of its fields. For example, dryrack binds volumes without storage. |
 | stored | The API server stores and serves the object with the behavior that all kinds share. |
 
-The API server serves alpha and beta versions that you enable with `--runtime-config`.
+The API server serves alpha and beta versions that you enable with `--runtime-config`, if their \
+feature gate is on.
 It also serves the kinds of your CustomResourceDefinitions, and `metrics.k8s.io/v1beta1` \
 (NodeMetrics and \
 PodMetrics) with simulated usage.
 
-| Kind | Version | Depth | Subresources |
-|---|---|---|---|
+| Kind | Version | Releases | Depth | Subresources |
+|---|---|---|---|---|
 {kinds}
 
 ## Differences of the API server
@@ -119,23 +127,37 @@ slower controllers.
 
 
 def coverage() -> str:
-    server = differences_of_the_server()
+    server = {each: _reasons(differences_of_the_server(each)) for each in RECORDED}
     asked = sum(len(by_http(script).steps) for script in SCRIPTS)
-    reasons = _reasons(server)
     cluster = _reasons(known_differences(DIFFERENCES_OVER_HTTPS))
+    known = {reason for reasons in server.values() for reason in reasons}
     return _COVERAGE.format(
         requests=asked,
-        equal=asked - reasons.total(),
-        kinds="\n".join(_kind(each) for each in builtin_kinds(DEFAULT_RELEASE)),
-        server=_differences(reasons),
-        cluster=_differences(Counter({k: n for k, n in cluster.items() if k not in reasons})),
+        equal=" and ".join(
+            f"{asked - reasons.total()} get the answer of Kubernetes {release.value}"
+            for release, reasons in server.items()
+        ),
+        kinds="\n".join(_kinds()),
+        server=_differences({release.value: reasons for release, reasons in server.items()}),
+        cluster=_differences(
+            {"Requests": Counter({k: n for k, n in cluster.items() if k not in known})}
+        ),
     )
 
 
-def _kind(kind: Kind) -> str:
-    version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    parts = ", ".join(part.name for part in kind.parts)
-    return f"| {kind.kind} | {version} | {kind.depth.value} | {parts} |"
+def _kinds() -> Iterator[str]:
+    """Yield a row for each kind in a version, with the releases that have it."""
+    releases: dict[tuple[str, str], list[Release]] = {}
+    newest: dict[tuple[str, str], Kind] = {}
+    for release in Release:
+        for kind in builtin_kinds(release):
+            key = (kind.kind, kind.api_version)
+            releases.setdefault(key, []).append(release)
+            newest[key] = kind
+    for key, kind in newest.items():
+        served = ", ".join(each.value for each in releases[key])
+        parts = ", ".join(part.name for part in kind.parts)
+        yield f"| {kind.kind} | {kind.api_version} | {served} | {kind.depth.value} | {parts} |"
 
 
 def _reasons(known: Mapping[str, Mapping[str, str]]) -> Counter[str]:
@@ -143,12 +165,15 @@ def _reasons(known: Mapping[str, Mapping[str, str]]) -> Counter[str]:
     return Counter(reason for steps in known.values() for reason in steps.values())
 
 
-def _differences(reasons: Counter[str]) -> str:
+def _differences(columns: Mapping[str, Counter[str]]) -> str:
+    """Return a table of the reasons, with the number of requests in each column."""
+    everything = sum(columns.values(), Counter[str]())
     rows = (
-        f"| {reason} | {number} |"
-        for reason, number in sorted(reasons.items(), key=lambda each: (-each[1], each[0]))
+        f"| {reason} | {' | '.join(str(each[reason]) for each in columns.values())} |"
+        for reason, _ in sorted(everything.items(), key=lambda each: (-each[1], each[0]))
     )
-    return "\n".join(["| Difference | Requests |", "|---|---|", *rows])
+    head = f"| Difference | {' | '.join(columns)} |"
+    return "\n".join([head, "|---" * (len(columns) + 1) + "|", *rows])
 
 
 PAGES = {

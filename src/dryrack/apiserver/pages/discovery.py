@@ -49,6 +49,7 @@ _GROUP_ORDER = (
     "discovery.k8s.io",
     "resource.k8s.io",
     "flowcontrol.apiserver.k8s.io",
+    "storagemigration.k8s.io",
 )
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 # The default port of Kubernetes.

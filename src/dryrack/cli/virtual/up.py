@@ -32,7 +32,15 @@ from dryrack.cluster.process import (
     state_of,
 )
 from dryrack.kinds.paths import get
-from dryrack.kinds.releases import DEFAULT_RELEASE, GateError, parse_gates, resolve_gates
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import (
+    DEFAULT_RELEASE,
+    FeatureSet,
+    GateError,
+    gates_with_needs,
+    parse_gates,
+    resolve_gates,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,6 +122,7 @@ def _launch_of(options: UpOptions) -> Launch:
     except runtime_config.RuntimeConfigError as error:
         message = str(error).removeprefix("runtime config: ")
         raise UsageError(f"--runtime-config: {message}") from None
+    _warn_of_gates(versions, FeatureSet(release, gates))
     try:
         authorization = AuthorizationMode(options.authorization)
     except ValueError:
@@ -264,6 +273,23 @@ def _gates(options: UpOptions, release: Release) -> Mapping[str, bool]:
     except GateError as error:
         raise UsageError(f"--feature-gates: {error}") from None
     return gates
+
+
+def _warn_of_gates(versions: runtime_config.RuntimeConfig, features: FeatureSet) -> None:
+    """Warn about versions that are switched on and whose kinds need a feature gate that is off."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for kind in builtin_kinds(features.release):
+        named = (kind.api_version, f"{kind.api_version}/{kind.plural}")
+        is_named = any(versions.switches.get(each) for each in named)
+        if kind.gate and is_named and not features.is_on(kind.gate):
+            kinds.setdefault((kind.api_version, kind.gate), []).append(kind.kind)
+    for (version, gate), names in kinds.items():
+        needed = gates_with_needs([gate], features.release)
+        say(
+            f"warning: --runtime-config: the API server does not serve {' and '.join(names)} of "
+            f"{version}, because the feature gate {gate} is off; add "
+            f"--feature-gates={','.join(f'{each}=true' for each in needed)}"
+        )
 
 
 def _allocator(release: Release, gates: Mapping[str, bool]) -> MakeAllocator | None:
