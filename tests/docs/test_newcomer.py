@@ -13,6 +13,7 @@ from tests.realcluster import programs
 from tests.realcluster.releases import RELEASE
 
 from dryrack.cli.main import app
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -87,6 +88,8 @@ def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
 def test_the_readme_has_the_figures_of_the_coverage() -> None:
     """The figures in the README are those of the last measurement."""
     page = (ROOT / "COVERAGE.md").read_text()
-    recorded, equal = re.findall(r"of (\d+) requests, (\d+) get the same answer", page)[0]
+    release = re.escape(DEFAULT_RELEASE.value)
+    [recorded] = re.findall(r"of which there are (\d+)", page)
+    [equal] = re.findall(rf"(\d+) get the answer of Kubernetes {release}", page)
 
     assert f"{equal} of {recorded} recorded requests" in README.read_text()
