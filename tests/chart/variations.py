@@ -35,6 +35,7 @@ ALL: dict[str, Any] = {
         "tokenSecret": {"name": "token"},
         "ingress": {"enabled": True, "host": "dryrack.example.com"},
     },
+    "simulation": {"enabled": True, "configMap": "trace", "args": ["jobs.csv", "--nodes", "n.csv"]},
     "namespace": {"create": True},
 }
 _OF_PODS: dict[str, Any] = {
@@ -133,6 +134,14 @@ NEW: dict[str, Any] = {
         "policy": {"enabled": False},
         "openshift": True,
         "seLinuxOptions": {"type": "spc_t"},
+    },
+    "simulation": {
+        **_OF_PODS,
+        "enabled": False,
+        "name": "other",
+        "pods": 2,
+        "configMap": "other",
+        "args": ["other.csv"],
     },
     "dashboard": {
         **_OF_DEPLOYMENTS,

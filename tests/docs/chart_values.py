@@ -38,6 +38,7 @@ _SECTIONS = {
     "scheduler": "Scheduler",
     "plugin": "Kubelet plugin",
     "dashboard": "Dashboard",
+    "simulation": "Simulation",
 }
 
 

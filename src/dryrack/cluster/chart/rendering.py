@@ -32,6 +32,7 @@ PARTS: Mapping[str, str] = {
     "scheduler": "scheduler/",
     "plugin": "plugin/",
     "dashboard": "dashboard/",
+    "simulation": "simulation/",
 }
 
 _FIRST_KINDS = ("Namespace", "ServiceAccount", "ConfigMap", "CustomResourceDefinition")
