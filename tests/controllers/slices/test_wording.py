@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,21 @@ def test_many_pools_and_slices_are_counted() -> None:
     assert dropped.startswith(
         "slice-0; slice-1; slice-2; slice-3; and 2 more; the API server dropped"
     )
+
+
+@pytest.mark.parametrize(
+    ("gates", "end"),
+    [
+        ((), "enable the feature gates that the devices need"),
+        (("DRADeviceTaints",), "enable the feature gate DRADeviceTaints"),
+        (("A", "B"), "enable the feature gates A, B"),
+    ],
+)
+def test_an_event_names_the_gates_of_dropped_fields(gates: tuple[str, ...], end: str) -> None:
+    """Without known gates, the event says what to look for."""
+    (dropped,) = drop_texts([a_slice(0)], gates).values()
+
+    assert dropped.endswith(end)
 
 
 def a_slice(number: int) -> dict[str, object]:
