@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -15,6 +16,7 @@ from dryrack.kinds.decode import decode
 from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.resource import DeviceClass, ResourceClaim, ResourceSlice
 from dryrack.placement import (
+    DEFAULT_PROFILE,
     Cluster,
     Dialect,
     Fleet,
@@ -29,9 +31,12 @@ from dryrack.placement import (
     place_gang_now,
 )
 from dryrack.planning import NewNode, NodeType, Workload
+from dryrack.planning.additions import Additions
+from dryrack.planning.covering import Covering
+from dryrack.planning.oracle import Oracle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 DRIVER = "gpu.example.com"
 CLASS = decode(
@@ -362,3 +367,45 @@ def place_next(member: Member, cluster: Cluster) -> bool:
     for name, allocation in outcome.given.items():
         cluster.fleet.reopen(cluster.allocator.set_allocation(name, allocation))
     return True
+
+
+def large_case(seed: int, *, kinds: int = 10, pods: int = 1_000) -> RandomCase:
+    """Return a large workload: whole devices, some on one NUMA node, on five types."""
+    chance = Random(seed)
+    sizes = ((1, 8), (2, 16), (4, 32), (8, 96), (8, 192))
+    types = [
+        node_type(
+            f"t{number}",
+            Fraction(chance.randint(20, 100) * count, 10),
+            cpu=cpu,
+            devices=[gpu(each, numa=each * 2 // count) for each in range(count)],
+        )
+        for number, (count, cpu) in enumerate(sizes)
+    ]
+    shapes = [
+        (chance.choice((0, 1, 1, 2, 3, 4)), chance.choice((1, 2, 3, 5, 7, 10)), chance.random())
+        for _ in range(kinds)
+    ]
+    members = []
+    for number in range(pods):
+        count, cpu, share = shapes[number % kinds]
+        same = [{"requests": ["gpu"], "matchAttribute": f"{DRIVER}/numa"}]
+        constraints = same if share < 0.3 and count > 1 else []
+        claims = [claim(f"c{number}", request(count=count), constraints=constraints)]
+        members.append(member(f"p{number}", *(claims if count else []), cpu=str(cpu)))
+    return RandomCase(Workload(tuple(members)), tuple(types))
+
+
+@contextmanager
+def covering_of(case: RandomCase) -> Iterator[Covering]:
+    """Yield the covering problem of a case, with the decider as its oracle."""
+    cluster = empty_cluster()
+    with Additions(cluster, DEFAULT_PROFILE) as additions:
+        states = [additions.add(each.make(each.name)) for each in case.types]
+        oracle = Oracle(case.workload.members, cluster, DEFAULT_PROFILE)
+        oracle.states = states
+        demand = tuple(len(unit.groups) for unit in oracle.units)
+        rows = [oracle.rows(index) for index in range(len(states))]
+        prices = [each.price for each in case.types]
+        supplies = [each.supply for each in case.types]
+        yield Covering(demand, prices, supplies, oracle.fits, rows)

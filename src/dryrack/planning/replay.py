@@ -25,9 +25,9 @@ from dryrack.placement import (
     PlacementScope,
     PodConstraints,
     devices_of,
+    free_at_once,
     place_exactly,
     place_gang_now,
-    summary_of,
 )
 from dryrack.planning.additions import Additions, place_anywhere
 from dryrack.planning.model import Reach
@@ -158,8 +158,9 @@ def left_on(
             changed(each, status=changed(each.status, allocation=given[claim_name(each)]))
             for each in wanted
         ]
-        for summary in summary_of(devices_of(new.slices, claims)):
-            left[summary.driver] = int(left.get(summary.driver, 0)) + summary.free
+        views = devices_of(new.slices, claims)
+        for driver in sorted({each.driver for each in views}):
+            left[driver] = free_at_once(each for each in views if each.driver == driver).count
         return left
     for pool in cluster.allocator.pools_on(state.node):
         # How many partitions are free at once depends on their counters.

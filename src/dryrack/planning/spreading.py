@@ -66,7 +66,7 @@ def plan_for_zones(
 
 def divide(workload: Workload, zones: Sequence[str]) -> Division:
     """Return the pods with node selectors for the zones."""
-    together = _joined(workload)
+    together = _blocks_by_pod(workload)
     of_workloads: defaultdict[str, list[str]] = defaultdict(list)
     for member in workload.members:
         block = together[member.name]
@@ -98,7 +98,7 @@ def divide(workload: Workload, zones: Sequence[str]) -> Division:
     return Division(own, Workload(fewer), len(least) == len(set(together.values())))
 
 
-def _joined(workload: Workload) -> dict[str, str]:
+def _blocks_by_pod(workload: Workload) -> dict[str, str]:
     """Return for each pod the first of the pods that have to be in one zone with it."""
     first: dict[str, str] = {member.name: member.name for member in workload.members}
     users: dict[str, str] = {}
