@@ -62,6 +62,7 @@ _TITLES = {
     "AllocationBehaviour": "Allocation",
     "CelBehaviour": "CEL expressions",
     "ControllerBehaviour": "Controllers",
+    "PatchBehaviour": "Patches",
     "SchedulingBehaviour": "Scheduling",
     "ValidationBehaviour": "Validation",
 }
