@@ -12,6 +12,7 @@ from dryrack.allocation.supply.taints import apply_taint_rules
 from dryrack.allocation.supply.usage import UsageTable
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
@@ -165,7 +166,13 @@ class World:
         rules = [self.rules[name] for name in sorted(self.rules)]
         slices = apply_taint_rules([self.slices[name] for name in sorted(self.slices)], rules)
         classes = self.classes.values()
-        return Standing(slices=slices, classes=classes, allocated=usage, chance=Counting())
+        return Standing(
+            slices=slices,
+            classes=classes,
+            allocated=usage,
+            chance=Counting(),
+            release=DEFAULT_RELEASE,
+        )
 
     def outcomes(self, claim: ResourceClaim, node: Node) -> tuple[object, object]:
         self.chance.reset()
