@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.client.planes import refusal
 from tests.scheduler.gang_scenes import NAMESPACE, GangStage, lone
 from tests.scheduler.messages import no_victims_text
 
@@ -16,6 +18,7 @@ from dryrack.kinds.releases import NEWEST, Release, nearest_release
 from dryrack.placement import profile_named
 
 if TYPE_CHECKING:
+    from dryrack.client.transport import Request, Response, Transport
     from dryrack.kinds.raw import Raw
 
 BOTH = [
@@ -67,6 +70,40 @@ async def test_a_pod_that_preempts_gets_the_message_of_the_release(
 
     text = "preemption: found a potential placement for pod on node node-0, preempting 1 victims"
     assert (text in messages) == (release is not Release.V1_36)
+
+
+@dataclass(slots=True)
+class Busy:
+    """Answer the first bindings like a server that is overloaded."""
+
+    inner: Transport
+    left: int
+    bindings: int = 0
+    reservations: int = 0
+
+    async def send(self, request: Request) -> Response:
+        is_write = request.method != "GET"
+        self.reservations += is_write and "/resourceclaims/" in request.path
+        self.bindings += request.path.endswith("/binding")
+        if request.path.endswith("/binding") and self.bindings <= self.left:
+            return refusal(503, "ServiceUnavailable")
+        return await self.inner.send(request)
+
+
+@pytest.mark.parametrize("release", BOTH)
+async def test_a_binding_is_retried_at_once_from_1_37_on(
+    stage: GangStage, release: Release
+) -> None:
+    """Before, each attempt allocates and reserves the claim again."""
+    busy = Busy(stage.transport, 3)
+    stage.start(busy)
+    await stage.create_pods(lone("pod"))
+    await stage.rest(60)
+
+    assert await stage.bound() == ["pod"]
+    assert busy.bindings == 4
+    # The finalizer, and the allocation.
+    assert (busy.reservations == 2) == (release is not Release.V1_36), busy.reservations
 
 
 def test_a_profile_calls_the_filters_in_the_order_of_its_release() -> None:

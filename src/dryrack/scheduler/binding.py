@@ -30,7 +30,7 @@ from dryrack.client.errors import (
     NotFoundError,
     TransportError,
 )
-from dryrack.client.timekeeping import timestamp
+from dryrack.client.timekeeping import sleep, timestamp
 from dryrack.kinds.decode import to_builtins
 from dryrack.kinds.expansion.pod_claims import DELETE_PROTECTION
 from dryrack.placement import RESERVATIONS_MAX
@@ -40,14 +40,16 @@ from dryrack.scheduler.claims.extended_resources import ExtendedResourceClaims
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from dryrack.base.ports import Clock
     from dryrack.client.client import Client
+    from dryrack.client.timekeeping import Timekeeper
     from dryrack.kinds.raw import Raw
     from dryrack.kinds.resource import AllocationResult
     from dryrack.scheduler.claims.extended_resources import ExtendedClaim
 
 # Other clients write to the same claim now and then, but not all the time.
 _TRIES_MAX = 5
+# Codes of a server that cannot answer for now; kube-scheduler retries after the same.
+_PASSING = (500, 503)
 # The number of concurrent writes for one plan: a large gang need not wait for each of its members.
 _CONCURRENT_MAX = 16
 _SERVER_ERROR = 500
@@ -127,9 +129,17 @@ class Bound:
 class Binder:
     """Writes and undoes plans for one client."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, clock: Timekeeper, retry_seconds: Sequence[float] = ()
+    ) -> None:
+        """
+        Build it for one client.
+
+        `retry_seconds` are the delays after which a binding is retried that failed for now.
+        """
         self._client = client
         self._clock = clock
+        self._retry_seconds = retry_seconds
         self.extended = ExtendedResourceClaims(client)
 
     async def reserve(self, plan: Plan) -> Reserved:
@@ -337,12 +347,20 @@ class Binder:
             identity["annotations"] = dict(annotations)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": identity, "target": target}
-        try:
-            await self._client.create(PODS, binding, subresource="binding")
-        except (ApiError, TransportError) as failure:
-            # Perhaps only the answer was lost.
-            return None if await self._read_node(pod) == node else failure
-        return None
+        for seconds in (*self._retry_seconds, None):
+            try:
+                await self._client.create(PODS, binding, subresource="binding")
+            except (ApiError, TransportError) as failure:
+                # Perhaps only the answer was lost.
+                if await self._read_node(pod) == node:
+                    return None
+                is_passing = isinstance(failure, ApiError) and failure.code in _PASSING
+                if seconds is None or not is_passing:
+                    return failure
+                await sleep(self._clock, seconds)
+            else:
+                return None
+        raise AssertionError("the last attempt returns")
 
     async def _undo(self, reserved: Reserved, useless: str = "") -> None:
         """

@@ -23,6 +23,7 @@ from dryrack.client.timekeeping import sleep
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
 from dryrack.kinds.raw import Raw
+from dryrack.kinds.releases import SCHEDULING
 from dryrack.placement import (
     NATIVE_DIALECTS,
     Flaw,
@@ -106,7 +107,8 @@ class Scheduler:
         self._gang_meter = GangMeter(clock, metrics)
         self._profiles = settings.profiles
         self._reporter = Reporter(client, clock, chance, names=self._profiles, meter=self._meter)
-        binder = self._binder = Binder(client, clock)
+        bind_retry_seconds = SCHEDULING[settings.release].bind_retry_seconds
+        binder = self._binder = Binder(client, clock, bind_retry_seconds)
         self._queue: SchedulingQueue[Unit] = SchedulingQueue(
             clock, self._rank_of, settings.backoff_seconds
         )

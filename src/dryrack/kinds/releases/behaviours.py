@@ -164,6 +164,8 @@ class SchedulingBehaviour:
     no_deallocation_texts: tuple[str, str]
     # The message about a successful preemption, with the fields node and victims; "": none.
     preemption_text: str
+    # The delays after which a binding is retried that the server could not make for now.
+    bind_retry_seconds: tuple[float, ...]
     # The messages about PodGroups; None if kube-scheduler decides about their pods one by one.
     group_texts: GroupTexts | None
 
@@ -296,6 +298,7 @@ _SCHEDULING_1_36 = SchedulingBehaviour(
     ranks_victims_by_group=False,
     no_deallocation_texts=("no new claims to deallocate", "still not schedulable"),
     preemption_text="",
+    bind_retry_seconds=(),
     group_texts=None,
 )
 _SCHEDULING_1_37 = replace(
@@ -307,6 +310,7 @@ _SCHEDULING_1_37 = replace(
     no_deallocation_texts=("", ""),
     preemption_text="preemption: found a potential placement for pod on node {node}, "
     "preempting {victims} victims",
+    bind_retry_seconds=(0.01, 0.05, 0.25),
     group_texts=GroupTexts(),
 )
 
