@@ -23,6 +23,7 @@ ALL: dict[str, Any] = {
         "policy": {"nodes": "pattern", "pattern": "^kwok-"},
     },
     "scheduler": {"replicas": 2, "configMap": {"content": "kind: KubeSchedulerConfiguration"}},
+    "provisioner": {"enabled": True, "replicas": 2},
     "plugin": {
         "enabled": True,
         "devices": ["fake:8"],
@@ -82,6 +83,7 @@ NEW: dict[str, Any] = {
         "nodeOverlays": True,
         "podGroups": True,
         "computeDomains": True,
+        "nodePools": True,
     },
     "deviceClasses": {"enabled": False, "drivers": {"gpu.nvidia.com": "gpu.nvidia.com"}},
     "networkPolicy": {"enabled": False, "from": [{"podSelector": {}}]},
@@ -115,6 +117,12 @@ NEW: dict[str, Any] = {
         "leaderElection": {"enabled": False, "name": "other"},
         "schedulerNames": ["other"],
         "configMap": {"name": "other", "mountPath": "/etc/other", "content": "kind: Other"},
+    },
+    "provisioner": {
+        **_OF_DEPLOYMENTS,
+        "leaderElection": {"enabled": False, "name": "other"},
+        "configMap": {"namespace": "other", "name": "other"},
+        "ignoreDraRequests": True,
     },
     "plugin": {
         **_OF_PODS,
@@ -159,6 +167,7 @@ NEW: dict[str, Any] = {
 # What the change of a value needs in addition, or instead of ALL.
 ALSO: dict[str, dict[str, Any]] = {
     "publisher.leaderElection.enabled": {"publisher": {"replicas": 1}},
+    "provisioner.leaderElection.enabled": {"provisioner": {"replicas": 1}},
     "scheduler.leaderElection.enabled": {"scheduler": {"replicas": 1}},
     "scheduler.schedulerNames": {"scheduler": {"configMap": {"content": ""}}},
     "plugin.maxUnavailable": {"plugin": {"maxSurge": 0, "maxUnavailable": 1}},

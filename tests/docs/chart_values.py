@@ -36,6 +36,7 @@ _COMMON = "All parts"
 _SECTIONS = {
     "publisher": "Publisher",
     "scheduler": "Scheduler",
+    "provisioner": "Provisioner",
     "plugin": "Kubelet plugin",
     "dashboard": "Dashboard",
     "simulation": "Simulation",
@@ -59,7 +60,7 @@ def page() -> str:
             sections[title].append(row)
     texts = [_HEAD]
     for title, rows in sections.items():
-        note = "`PART` is `publisher`, `scheduler`, `plugin`, or `dashboard`.\n\n"
+        note = "`PART` is `publisher`, `scheduler`, `provisioner`, `plugin`, or `dashboard`.\n\n"
         head = "| Value | Type | Default | Description |\n|---|---|---|---|\n"
         body = "\n".join(rows)
         texts.append(f"## {title}\n\n{note if title == _COMMON else ''}{head}{body}\n")

@@ -457,6 +457,57 @@ _pods_option = panel("Pods and profiles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProvisionOptions:
+    """Create nodes of KWOK for Pods that fit on no node, from NodePools."""
+
+    kubeconfig: ServedKubeconfig = ""
+    context: ServedContext = ""
+    ignore_dra_requests: Annotated[
+        bool,
+        _nodes_option(
+            "--ignore-dra-requests/--no-ignore-dra-requests",
+            help="Create no nodes for Pods with ResourceClaims.",
+        ),
+    ] = False
+    catalogue_file: Annotated[
+        tuple[str, ...],
+        _nodes_option(
+            metavar="FILE", help="More instance types, in addition to the catalog. Repeatable."
+        ),
+    ] = ()
+    namespace: Annotated[
+        str, _devices_option("-n", "--namespace", help="Namespace of the publisher's ConfigMap.")
+    ] = "karpenter"
+    config_map: Annotated[str, _devices_option(help="ConfigMap with the device configuration.")] = (
+        "dra-kwok-configmap"
+    )
+    key: Annotated[str, _devices_option(help="Key in the ConfigMap.")] = "config.yaml"
+    driver: Annotated[
+        str,
+        _devices_option(
+            help="Driver name for all devices. Default: from the device configuration."
+        ),
+    ] = ""
+    release: Annotated[
+        str, _devices_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
+    ] = DEFAULT_RELEASE.value
+    leader_elect: Annotated[
+        bool, run_option("--leader-elect/--no-leader-elect", help="Use leader election.")
+    ] = True
+    lease_namespace: Annotated[str, run_option(help="Namespace of the lease.")] = "kube-system"
+    lease_name: Annotated[str, run_option(help="Name of the lease.")] = "dryrack-provisioner"
+    metrics_address: MetricsAddress = "127.0.0.1:8084"
+    health_address: HealthAddress = "127.0.0.1:8085"
+    log_format: LogFormat = "text"
+    print_rbac: Annotated[
+        bool, instead_option("--print-rbac", help="Print the RBAC manifest and exit.")
+    ] = False
+    print_crds: Annotated[
+        bool, instead_option("--print-crds", help="Print the CustomResourceDefinitions and exit.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
     """Schedule Pods, their devices and gangs as a second scheduler of a cluster."""
 

@@ -123,7 +123,7 @@ def node_pool_objects() -> tuple[Raw, ...]:
 
     from dryrack.cluster.rights import NODE_POOLS
 
-    return tuple(yaml.safe_load(path.read_text()) for path in NODE_POOLS)
+    return tuple(each for path in NODE_POOLS for each in yaml.safe_load_all(path.read_text()))
 
 
 async def add_node_pools(client: Client) -> None:

@@ -28,7 +28,7 @@ DEFINITIONS = (MANIFESTS / "draconfigs.yaml", MANIFESTS / "nodeoverlays.yaml")
 # The groups of Pods of scheduling.x-k8s.io.
 POD_GROUPS = (MANIFESTS / "podgroups.yaml",)
 ALLOCATION_STATES = (MANIFESTS / "nodeallocationstates.yaml",)
-NODE_POOLS = (MANIFESTS / "nodepools.yaml", MANIFESTS / "nodeclaims.yaml")
+NODE_POOLS = (MANIFESTS / "nodepools.yaml",)
 COMPUTE_DOMAINS = (MANIFESTS / "computedomains.yaml",)
 
 
@@ -69,6 +69,17 @@ def scheduler(account: str, lease: Name) -> str:
     """Return the manifests for a scheduler, in YAML; the account is in the lease's namespace."""
     values = {"name": account, "leaderElection": {"name": lease.name}}
     return _rights("scheduler", lease.namespace, values, {lease.namespace})
+
+
+def provisioner(config_map: Name, lease: Name) -> str:
+    """Return the manifests for a provisioner, in YAML; the account is in the lease's namespace."""
+    values = {
+        "name": lease.name,
+        "configMap": {"namespace": config_map.namespace, "name": config_map.name},
+        "leaderElection": {"enabled": True, "name": lease.name},
+    }
+    names = {config_map.namespace, lease.namespace}
+    return _rights("provisioner", lease.namespace, values, names)
 
 
 def plugin(state_namespace: str, drivers: Sequence[str] = ()) -> str:

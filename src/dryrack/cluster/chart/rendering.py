@@ -30,6 +30,7 @@ PARTS: Mapping[str, str] = {
     "classes": "classes.",
     "publisher": "publisher/",
     "scheduler": "scheduler/",
+    "provisioner": "provisioner/",
     "plugin": "plugin/",
     "dashboard": "dashboard/",
     "simulation": "simulation/",

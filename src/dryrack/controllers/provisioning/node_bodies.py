@@ -102,7 +102,7 @@ def new_claim(
         if key in ("nodeClassRef", "taints", "startupTaints", "terminationGracePeriod")
     }
     owner = controller_reference(to_builtins(pool), NODE_POOLS)
-    del owner["controller"]
+    del owner["controller"], owner["blockOwnerDeletion"]
     return {
         "metadata": {
             "name": name,
@@ -131,7 +131,7 @@ def new_node(claim: Raw, machine: Machine, labels: Mapping[str, str]) -> Raw:
     spec = spec_of(claim)
     taints = [*get(spec, "taints", ()), *get(spec, "startupTaints", ())]
     owner = controller_reference(claim, NODE_CLAIMS)
-    del owner["controller"]
+    del owner["controller"], owner["blockOwnerDeletion"]
     capacity = dict(machine.capacity)
     annotations = {
         key: value
