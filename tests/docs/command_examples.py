@@ -219,6 +219,16 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
             "dryrack plugin --devices fake:8 --print-rbac | kubectl apply -f -",
         ),
     ),
+    "provision": _pair(
+        (
+            "Create nodes of KWOK for the pending Pods of the current context.",
+            "dryrack provision",
+        ),
+        (
+            "Create the kinds NodePool and NodeClaim.",
+            "dryrack provision --print-crds | kubectl apply -f -",
+        ),
+    ),
     "publish": _pair(
         ("Publish the ResourceSlices once.", "dryrack publish --once"),
         (

@@ -301,7 +301,8 @@ class Disruption(Reconciler[str]):
 
     def _consolidate(self, look: _Look) -> list[Write]:
         """Remove or replace the first candidate whose pods fit elsewhere."""
-        if any(map(is_waiting, self._pods.all())):
+        hopeless = self._nominations.unplaceable
+        if any(is_waiting(each) and uid_of(each) not in hopeless for each in self._pods.all()):
             # These pods may need the room; the next event comes when they have a node.
             return []
         writes: list[Write] = []

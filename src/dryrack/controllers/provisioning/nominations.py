@@ -18,6 +18,8 @@ class Nominations:
         self._until: dict[str, float] = {}
         self._pods: dict[str, set[str]] = {}
         """By node: the UIDs of the pods that are not placed yet, if they are known."""
+        self.unplaceable: frozenset[str] = frozenset()
+        """The UIDs of pods that fit on no node, whatever is created for them."""
 
     def protect(self, node: str, now: float, pods: Collection[str] = ()) -> None:
         """Protect a node for some seconds, or until these pods, by their UIDs, are placed."""

@@ -166,6 +166,9 @@ class NodesForPods(Reconciler[str]):
         for pod, node in decision.nominated.items():
             self._nominations.protect(node, self._clock.now(), [uid_of(pods[pod])])
             writes += self._nominate(pods[pod], f"node {node}")
+        expected = {uid_of(pods[name]) for name in decision.nominated}
+        expected |= {uid_of(pods[name]) for needed, _ in created for name in needed.pods}
+        self._nominations.unplaceable = frozenset(map(uid_of, waiting.values())) - expected
         for pod, why in decision.unplaceable.items():
             if pod in pods:
                 writes += self._report(pods[pod], f"no node is created for the pod: {why}")
