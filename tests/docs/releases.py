@@ -58,13 +58,13 @@ These kinds are not the same in all releases.
 
 {behaviors}"""
 
+# The titles of tables whose type has another name; a new table has the name of its type.
 _TITLES = {
     "AllocationBehaviour": "Allocation",
     "CelBehaviour": "CEL expressions",
     "ControllerBehaviour": "Controllers",
     "PatchBehaviour": "Patches",
     "SchedulingBehaviour": "Scheduling",
-    "ValidationBehaviour": "Validation",
 }
 
 
@@ -152,7 +152,14 @@ def _behaviors() -> list[str]:
             # The table of CEL functions has internal names.
             if not isinstance(values[0], Mapping) and any(each != values[0] for each in values):
                 rows.append(_row(comments[field.name], *map(_value, values)))
-        lines += [f"### {_TITLES[name]}", "", heads, f"|---|{'---|' * len(Release)}", *rows, ""]
+        lines += [
+            f"### {_TITLES.get(name, name.removesuffix('Behaviour'))}",
+            "",
+            heads,
+            f"|---|{'---|' * len(Release)}",
+            *rows,
+            "",
+        ]
     return lines
 
 

@@ -49,7 +49,7 @@ class AllocationBehaviour:
 class CelBehaviour:
     """The behaviour of expressions about devices in a release."""
 
-    # Attributes have the type `dyn` in stored expressions, whatever the gate for lists says.
+    # Attributes have the type `dyn` in stored expressions, whether or not the gate for lists is on.
     stored_attributes_are_dyn: bool
     # A selector may have the type `any` although attributes are `dyn`.
     any_is_a_result: bool
