@@ -31,7 +31,7 @@ _REQUEST_BYTES_MAX = 100_000
 # It loads gRPC, which does not survive a fork.
 _NOT_BEFOREHAND = {"dryrack.cli.plugin"}
 # Modules may look at all other variables when they are loaded.
-_NOT_SEEN_BY_MODULES = {"PYTEST_CURRENT_TEST"}
+_NOT_SEEN_BY_MODULES = {"DRYRACK_HOME", "KUBECONFIG", "PYTEST_CURRENT_TEST"}
 
 
 class ForkServer:
