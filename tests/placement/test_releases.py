@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,10 +10,26 @@ from dryrack.allocation import OPTIONAL_OPERATIONS, LiveAllocator
 from dryrack.cluster import SeededChance
 from dryrack.kinds.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.quota_usage.admission_kinds import PriorityClass
 from dryrack.kinds.releases import Release
 from dryrack.kinds.resource import ResourceClaim
-from dryrack.placement import Cluster, Fleet, Occupant, Placed, Unplaced, WaitingClass, place
+from dryrack.kinds.scheduling import PodGroupV1Beta1
+from dryrack.placement import (
+    Cluster,
+    Fleet,
+    Occupant,
+    Placed,
+    Settings,
+    Unplaced,
+    WaitingClass,
+    World,
+    place,
+    what_if,
+)
 from dryrack.placement.plugins import profile_named
+
+if TYPE_CHECKING:
+    from dryrack.kinds.raw import Raw
 
 
 def cluster_of(release: Release, *nodes: str, **status: Any) -> Cluster:
@@ -107,3 +123,58 @@ def test_an_allocated_claim_that_skips_operations_needs_a_node_that_declares_it(
     assert isinstance(place(pod("new"), (), (claim,), new), Placed)
     assert isinstance(refused, Unplaced)
     assert refused.message == "0/1 nodes are available: 1 resourceclaim not available on the node."
+
+
+def group_of(name: str, priority_class: str = "", **spec: Any) -> Raw:
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    named = {"priorityClassName": priority_class} if priority_class else {}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {**policy, **named, **spec},
+    }
+
+
+def gang_message(release: Release, group: Raw, priority_class: str) -> str:
+    """Return what files with a group of two pods of this class are told."""
+    node = {"metadata": {"name": "node"}, "status": {"allocatable": {"cpu": "4", "pods": "9"}}}
+    high = {"metadata": {"name": "high"}, "value": 1000}
+    spec: Raw = {
+        "schedulingGroup": {"podGroupName": "group"},
+        "priorityClassName": priority_class,
+    }
+    world = World.of(
+        [
+            decode(node, Node),
+            decode(high, PriorityClass),
+            decode(group, PodGroupV1Beta1),
+            *(pod(name, **spec) for name in ("a", "b")),
+        ]
+    )
+    (gang,) = what_if(world, Settings(chance=SeededChance(), release=release)).gangs
+    return gang.message
+
+
+def test_a_group_in_files_has_the_priority_of_its_class() -> None:
+    assert gang_message(Release.V1_37, group_of("group", "high"), "high") == ""
+
+
+def test_a_group_in_files_whose_pods_have_another_priority_is_refused() -> None:
+    """By kube-scheduler 1.37, so also before it is applied; 1.36 decides about each pod."""
+    message = gang_message(Release.V1_37, group_of("group"), "high")
+
+    assert message == (
+        "PodGroup default/group: all pods in a single pod group should have the same priority as "
+        "the pod group's priority, got 1000 and 0"
+    )
+    assert gang_message(Release.V1_36, group_of("group"), "high") == ""
+
+
+def test_a_part_of_a_composite_group_is_not_scheduled_by_itself() -> None:
+    group = group_of("group", parentCompositePodGroupName="whole")
+
+    assert gang_message(Release.V1_37, group, "") == (
+        "PodGroup default/group is a part of CompositePodGroup whole, which dryrack does not "
+        "schedule as a whole; remove spec.parentCompositePodGroupName"
+    )

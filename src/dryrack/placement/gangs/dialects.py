@@ -22,6 +22,7 @@ from dryrack.kinds.scheduling import (
     CoschedulingPodGroup,
     PodGroup,
     PodGroupV1Beta1,
+    PodGroupV1Beta1Spec,
     WorkloadV1Alpha1,
 )
 
@@ -248,6 +249,10 @@ def _definition_of_pod_group(each: PodGroup | PodGroupV1Beta1) -> Definition:
     spec = each.spec
     key = GangKey(Dialect.POD_GROUP, metadata.namespace, metadata.name)
     minimum, flaw = _minimum(key, spec.scheduling_policy, "spec.schedulingPolicy")
+    if isinstance(spec, PodGroupV1Beta1Spec) and spec.parent_composite_pod_group_name:
+        composite = f"CompositePodGroup {spec.parent_composite_pod_group_name}"
+        fact = f"{key} is a part of {composite}, which dryrack does not schedule as a whole"
+        flaw = flaw or Flaw(fact, "remove spec.parentCompositePodGroupName")
     topology = spec.scheduling_constraints.topology if spec.scheduling_constraints else ()
     mode = spec.disruption_mode
     return Definition(

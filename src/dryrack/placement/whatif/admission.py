@@ -27,10 +27,12 @@ from dryrack.kinds.quota_usage.claims import CLAIMS, ClaimContext, extended_reso
 from dryrack.kinds.rules.limit_ranges import LimitRangeRules
 from dryrack.kinds.rules.pods.pod_rules import resource_problems
 from dryrack.kinds.rules.priorities import SYSTEM_PRIORITIES
+from dryrack.kinds.scheduling import PodGroupV1Beta1
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.quota_usage.admission_kinds import LimitRange, ResourceQuota
     from dryrack.kinds.raw import Raw
@@ -94,6 +96,23 @@ def set_pod_defaults(
         else:
             completed.append(each)
     return tuple(completed)
+
+
+def set_group_priorities(
+    groups: Iterable[KubernetesObject], classes: Sequence[PriorityClass]
+) -> tuple[KubernetesObject, ...]:
+    """Return the objects with the priorities that admission gives to PodGroups from 1.37 on."""
+    named = {each.metadata.name: each for each in (*_SYSTEM_CLASSES, *classes)}
+
+    def complete(group: KubernetesObject) -> KubernetesObject:
+        if not isinstance(group, PodGroupV1Beta1) or group.spec.priority is not None:
+            return group
+        chosen = named.get(group.spec.priority_class_name)
+        if chosen is None:
+            return group
+        return changed(group, spec=changed(group.spec, priority=chosen.value))
+
+    return tuple(map(complete, groups))
 
 
 def _names_class(each: Pod | ResourceClaim) -> bool:

@@ -41,6 +41,7 @@ from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.placement.demand import PODS, demand
 from dryrack.placement.fleet import Fleet
 from dryrack.placement.gangs.dialects import Flaw, Membership, gang_of
+from dryrack.placement.gangs.group_reports import find_group_problem, group_texts
 from dryrack.placement.gangs.members import Member
 from dryrack.placement.gangs.search import GangRefused, place_gang_now
 from dryrack.placement.index.affinity_terms import queueing_hint
@@ -403,6 +404,11 @@ class _WhatIfRun:
         gang = gang_of(key, pods, self._world.definitions)
         if isinstance(gang, Flaw):
             self._refuse_gang(key, members, waiting, GangRefused(gang.message))
+            return
+        texts = group_texts(key, self._fleet.behaviour)
+        problem = "" if texts is None else find_group_problem(texts, gang, gang.members)
+        if problem:
+            self._refuse_gang(key, members, waiting, GangRefused(f"{key}: {problem}"))
             return
         profile = self._settings.profile_of(members[0].pod)
         place_all = partial(place_gang_now, gang, members, self._cluster, profile=profile)

@@ -42,7 +42,12 @@ from dryrack.placement.gangs.dialects import (
     gang_of,
     membership,
 )
-from dryrack.placement.whatif.admission import AdmissionRefusals, refusals, set_pod_defaults
+from dryrack.placement.whatif.admission import (
+    AdmissionRefusals,
+    refusals,
+    set_group_priorities,
+    set_pod_defaults,
+)
 from dryrack.placement.whatif.cluster_context import ClusterContext, ObjectsByKind
 
 if TYPE_CHECKING:
@@ -132,7 +137,9 @@ class World:
             taint_rules=kinds.of(DeviceTaintRule),
             templates=kinds.of(ResourceClaimTemplate),
             context=context,
-            groups=tuple(each for each in named if isinstance(each, GROUPS)),
+            groups=set_group_priorities(
+                (each for each in named if isinstance(each, GROUPS)), context.priority_classes
+            ),
             events=kinds.of(Event),
             parties=set_pod_defaults(parties, context),
         )
