@@ -141,3 +141,17 @@ def test_names_that_nobody_has_are_told_with_what_was_meant(
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"dryrack: {told}\n"
+
+
+def test_plans_of_a_cluster_keep_its_nodes_or_begin_from_zero(kubeconfig: Path) -> None:
+    """With --existing the plan is for pending pods; otherwise it is for all pods."""
+    words = ("plan", "--kubeconfig", kubeconfig, "--instance-types", "p5.48xlarge", "-o", "json")
+    kept = json.loads(dryrack(*words, "--existing").stdout)
+    fresh = json.loads(dryrack(*words).stdout)
+    more = {pod for node in (*kept["nodes"], *kept["existing"]) for pod in node["pods"]}
+    every = {pod for node in fresh["nodes"] for pod in node["pods"]}
+
+    assert "team/waits" in more
+    assert "team/train" not in more
+    assert {"team/waits", "team/train"} <= every
+    assert (fresh["existing"], kept["optimal"], fresh["optimal"]) == ([], True, True)

@@ -92,7 +92,7 @@ def _summary(document: Mapping[str, Any]) -> list[str]:
         lines.append(_PLACEMENTS[document["placement"]])
     fewer = document["oneFewer"]
     if fewer is not None:
-        nodes = many(fewer["nodes"], "node") + " fewer" if fewer["nodes"] > 0 else "less"
+        nodes = many(fewer["nodes"], "node") + " fewer" if fewer["nodes"] > 0 else "cheaper"
         saves = "" if is_by_nodes else f" ({fewer['saves']:,.2f} USD an hour)"
         lines.append(f"{nodes}{saves} if: {fewer['change']}")
     if document["prices"] is not None:
