@@ -20,6 +20,7 @@ from tests.kinds.validation.mutators import EXPRESSIONS
 from tests.oracle.oracles import Oracle
 
 from dryrack.cel.admission import SelectorChecker
+from dryrack.kinds.convert import from_v1
 from dryrack.kinds.releases import FeatureSet
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 QUESTIONS = 6000
 GATED_QUESTIONS = 2000
+OLD_QUESTIONS = 1500
+OLD = "resource.k8s.io/v1beta1"
+_OBJECTS = frozenset(("object", "old"))
+_OLD_KINDS = frozenset(("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"))
 SEED = 36
 SHOWN_MAX = 5
 
@@ -50,6 +55,24 @@ def test_every_cause_is_the_servers(server: Oracle[Answer]) -> None:
 
     shown = "\n---\n".join(found[:SHOWN_MAX])
     assert not found, f"{len(found)} of {QUESTIONS} differ (seed {SEED}):\n{shown}"
+
+
+@pytest.mark.real
+@pytest.mark.timeout(600)
+def test_causes_name_the_fields_of_the_written_version(server: Oracle[Answer]) -> None:
+    """Declared checks report the paths of v1beta1 for objects in v1beta1."""
+    asked = [
+        {**question, **{key: from_v1(question[key], OLD) for key in _OBJECTS & question.keys()}}
+        for question in questions(OLD_QUESTIONS, seed=SEED)
+        if question["object"]["kind"] in _OLD_KINDS and not question.get("subresource")
+    ]
+    found = [
+        f"{yaml.safe_dump(question)}\n{differs}"
+        for question, theirs in server.ask(asked)
+        if (differs := difference(theirs, ours(question, release=ASKED)))
+    ]
+
+    assert not found, "\n---\n".join(found[:SHOWN_MAX])
 
 
 @pytest.mark.real

@@ -8,6 +8,7 @@ with the changed parts.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from dryrack.kinds.decode import decode
@@ -85,7 +86,14 @@ class KindRules:
         if self.behaviour.repeats_problems:
             return problems
         declared = self.declared_problems(obj, old)
-        return merged(map(self._corrected, problems), declared) if problems or declared else ()
+        if not problems and not declared:
+            return ()
+        version = obj.get("apiVersion", "")
+        return merged(map(self._corrected, problems), declared, partial(self.written_path, version))
+
+    def written_path(self, api_version: str, field: str) -> str:
+        """Return the path of a declared problem in a version of the kind."""
+        return field
 
     def _corrected(self, problem: FieldProblem) -> FieldProblem:
         for wrong, right in self.behaviour.corrected_paths.items():

@@ -334,9 +334,15 @@ def declared_of(kind: str, release: Release) -> Declared | None:
 
 
 def merged(
-    handwritten: Iterable[FieldProblem], declared: Sequence[FieldProblem]
+    handwritten: Iterable[FieldProblem],
+    declared: Sequence[FieldProblem],
+    path: Callable[[str], str] = str,
 ) -> tuple[FieldProblem, ...]:
-    """Return all problems as the server reports them: each once, and the declared ones last."""
+    """
+    Return all problems as the server reports them: each once, and the declared ones last.
+
+    `path` returns the path of a declared problem in the version that was written.
+    """
     found = {(each.reason, each.field, _origin(each)) for each in declared}
     fixes: dict[tuple[Reason, str], str] = {}
     kept: dict[str, FieldProblem] = {}
@@ -347,7 +353,8 @@ def merged(
             kept.setdefault(str(problem), problem)
     for problem in declared:
         fix = problem.fix or fixes.get((problem.reason, problem.field), "")
-        kept.setdefault(str(problem), replace(problem, fix=fix))
+        shown = replace(problem, field=path(problem.field), fix=fix)
+        kept.setdefault(str(shown), shown)
     return tuple(kept.values())
 
 

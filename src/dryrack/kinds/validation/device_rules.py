@@ -7,6 +7,7 @@ the checks of `slices`, `claims`, `allocations` and `classes` run on the models.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -73,6 +74,10 @@ _ROWS = {kind.kind: kind for kind in registry.KINDS if kind.group == GROUP}
 
 
 _DEFAULT_FEATURES = FeatureSet()
+# In v1beta1, a request has the fields of `exactly` itself, and a device has a part `basic`.
+_V1BETA1 = f"{GROUP}/v1beta1"
+_EXACTLY = re.compile(r"^(spec(?:\.spec)?\.devices\.requests\[\d+\])\.exactly\.")
+_IN_DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.")
 
 
 class DeviceRules(KindRules):
@@ -143,6 +148,11 @@ class DeviceRules(KindRules):
         ordered = to_builtins(decode(document, model))
         stored = None if before is None else to_builtins(decode(before, model))
         return super().declared_problems(ordered, stored)
+
+    def written_path(self, api_version: str, field: str) -> str:
+        if api_version != _V1BETA1:
+            return field
+        return _IN_DEVICE.sub(r"\1.basic.", _EXACTLY.sub(r"\1.", field))
 
 
 def empty_list_problems(document: Raw) -> Iterator[FieldProblem]:
