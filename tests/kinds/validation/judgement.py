@@ -127,7 +127,7 @@ def _create_problems(
         kept = meta["generateName"].encode()[:58].decode("utf-8", "replace")
         meta["name"] = f"{kept}xxxxx"
     new = strategy.prepare_create({**obj, "metadata": meta}, write)
-    return strategy.rules.reported(strategy.validate_create(new, write), new)
+    return strategy.rules.report(strategy.validate_create(new, write), new)
 
 
 def _update_problems(
@@ -141,7 +141,7 @@ def _update_problems(
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
     new = strategy.prepare_update(metadata.with_stored_generation(obj, old), old, write)
     new = metadata.with_stored_identity(new, old)
-    return strategy.rules.reported(strategy.validate_update(new, old, write), new, old)
+    return strategy.rules.report(strategy.validate_update(new, old, write), new, old)
 
 
 def _written(

@@ -8,7 +8,7 @@ import pytest
 from tests.kinds.validation import documents
 
 from dryrack.kinds.releases import DECLARED_TYPES, FeatureSet, Release
-from dryrack.kinds.validation.declared import Declared, declared_of, merged
+from dryrack.kinds.validation.declared import Declared, declared_of, merge
 from dryrack.kinds.validation.device_rules import DeviceRules
 from dryrack.kinds.validation.problems import FieldProblem, Reason, duplicate, invalid, required
 
@@ -37,7 +37,7 @@ def test_every_type_that_a_field_has_is_declared(release: Release) -> None:
 
 def test_a_declared_problem_replaces_a_handwritten_one_and_keeps_its_fix() -> None:
     """The declared problem comes last, with its text and the advice of the handwritten one."""
-    found = merged(
+    found = merge(
         [
             FieldProblem(Reason.DUPLICATE, "spec.requests[1]", "a", fix="rename it"),
             invalid("spec.name", "A", "must be lower case"),
@@ -56,7 +56,7 @@ def test_a_problem_is_reported_once() -> None:
     """Two checks of one label report it once; different texts about one field stay."""
     twice = [invalid("metadata.labels", "a b", "why"), invalid("metadata.labels", "a b", "why")]
 
-    assert len(merged([*twice, required("metadata.name")], ())) == 2
+    assert len(merge([*twice, required("metadata.name")], ())) == 2
 
 
 def test_a_list_that_is_too_long_hides_its_items() -> None:
@@ -90,7 +90,7 @@ def test_a_claim_cannot_change_in_either_release() -> None:
     }
     texts = {
         release: [
-            each.message for each in rules.reported(rules.change_problems(new, old, ""), new, old)
+            each.message for each in rules.report(rules.change_problems(new, old, ""), new, old)
         ]
         for release, rules in found.items()
     }

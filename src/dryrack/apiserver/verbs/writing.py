@@ -144,7 +144,7 @@ class Writer:
                 new_meta["name"] = generate_name(prefix, self._chance)
             name = new_meta.get("name") or ""
             new = strategy.prepare_create({**admitted, "metadata": new_meta}, write)
-            problems = strategy.rules.reported(strategy.validate_create(new, write), new)
+            problems = strategy.rules.report(strategy.validate_create(new, write), new)
             if not name and not problems:
                 problems = (required("metadata.name", "name or generateName is required"),)
             if problems:
@@ -199,7 +199,7 @@ class Writer:
             verb = "patch" if proposal.is_patch else "update"
             denied = self._extensions.field_rights(resource, new, old=old, write=write, verb=verb)
             problems = (*denied, *problems)
-        problems = strategy.rules.reported(problems, new, old)
+        problems = strategy.rules.report(problems, new, old)
         if problems:
             raise invalid(resource.as_kind, order.name, problems)
         before_write = self._approve(resource, new, old=old, write=write)

@@ -1,5 +1,5 @@
 """
-What the types of a release declare about their fields, for `kinds.validation.declared`.
+Checks that the types of a release declare for their fields; `kinds.validation.declared` runs them.
 
 Only checks that the API server enforces are listed: those without a stage, and those in beta.
 """

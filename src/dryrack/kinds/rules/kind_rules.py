@@ -16,7 +16,7 @@ from dryrack.kinds.meta import ObjectMeta
 from dryrack.kinds.paths import metadata_of
 from dryrack.kinds.releases import DEFAULT_RELEASE, UNDECLARED_GROUPS, VALIDATION, FeatureSet
 from dryrack.kinds.rules.json_edit import without
-from dryrack.kinds.validation.declared import declared_of, merged
+from dryrack.kinds.validation.declared import declared_of, merge
 from dryrack.kinds.validation.meta import SUBDOMAIN, common_metadata, metadata
 from dryrack.kinds.validation.problems import required
 
@@ -79,7 +79,7 @@ class KindRules:
             return problems
         return tuple(common_metadata(meta, namespaced=self.namespaced, behaviour=self.behaviour))
 
-    def reported(
+    def report(
         self, problems: Sequence[FieldProblem], obj: Raw, old: Raw | None = None
     ) -> Sequence[FieldProblem]:
         """Return these problems and the declared ones, as the server reports them."""
@@ -89,13 +89,13 @@ class KindRules:
         if not problems and not declared:
             return ()
         version = obj.get("apiVersion", "")
-        return merged(map(self._corrected, problems), declared, partial(self.written_path, version))
+        return merge(map(self._correct, problems), declared, partial(self.written_path, version))
 
     def written_path(self, api_version: str, field: str) -> str:
         """Return the path of a declared problem in a version of the kind."""
         return field
 
-    def _corrected(self, problem: FieldProblem) -> FieldProblem:
+    def _correct(self, problem: FieldProblem) -> FieldProblem:
         for wrong, right in self.behaviour.corrected_paths.items():
             if problem.field.endswith(wrong):
                 return replace(problem, field=f"{problem.field.removesuffix(wrong)}{right}")
@@ -116,7 +116,7 @@ class KindRules:
             meta["name"] = f"{prefix.decode('utf-8', 'replace')}xxxxx"
         new = self.as_new(self.default({**obj, "metadata": meta}))
         handwritten = self.new_problems(new, decode(new["metadata"], ObjectMeta))
-        problems = self.reported(handwritten, new)
+        problems = self.report(handwritten, new)
         if not new["metadata"].get("name") and not problems:
             return (required("metadata.name", "name or generateName is required"),)
         return problems

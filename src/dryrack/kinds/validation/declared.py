@@ -182,7 +182,7 @@ def _limit(word: str) -> Check | None:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """What a type declares about one of its fields."""
+    """Checks that a type declares for one of its fields."""
 
     is_required: bool
     # Whether an empty text or object is a value.
@@ -205,7 +205,7 @@ class _Field:
 
 
 @cache
-def _parsed(words: str) -> _Field:
+def _parse(words: str) -> _Field:
     given = words.split()
     options = dict(word.partition("=")[::2] for word in given)
     found = re.fullmatch(r"(\*|\[\]|\{\})?([A-Z]\w*)", given[-1]) if given else None
@@ -243,7 +243,7 @@ class Declared:
                 at = f"{field}.{name}" if field else name
                 before = None if old is None else old.get(name)
                 yield from self._field(
-                    at, _parsed(words), new.get(name), before, correlated=old is not None
+                    at, _parse(words), new.get(name), before, correlated=old is not None
                 )
 
     def _field(
@@ -333,7 +333,7 @@ def declared_of(kind: str, release: Release) -> Declared | None:
     return Declared(types, kind) if kind in types else None
 
 
-def merged(
+def merge(
     handwritten: Iterable[FieldProblem],
     declared: Sequence[FieldProblem],
     path: Callable[[str], str] = str,

@@ -36,7 +36,7 @@ def drop_disabled(
     kept = deepcopy(document)
     for path, _ in dropped:
         _remove(kept, path)
-    return Dropped(kept, tuple(_shown(path, field) for path, field in dropped))
+    return Dropped(kept, tuple(_show_path(path, field) for path, field in dropped))
 
 
 def _remove(document: Any, path: _Path) -> None:
@@ -46,7 +46,7 @@ def _remove(document: Any, path: _Path) -> None:
     del document[last]
 
 
-def _shown(path: _Path, field: GatedField) -> str:
+def _show_path(path: _Path, field: GatedField) -> str:
     """Return the path with the keys of maps in brackets."""
     is_map = [step.endswith("{}") for part in field.path.split(".") for step in _steps(part)]
     shown = ""

@@ -22,12 +22,14 @@ def node_allocatable_resources(field: str, device: Device) -> Iterator[FieldProb
         if given.mapping is None and given.overhead is None:
             yield required(at, "at least one of mapping or overhead must be set")
         if given.mapping is not None:
-            yield from _mapping(f"{at}.mapping", given.mapping, device)
+            yield from _mapping_problems(f"{at}.mapping", given.mapping, device)
         if given.overhead is not None:
             yield from _overhead(f"{at}.overhead", given.overhead)
 
 
-def _mapping(field: str, mapping: NodeAllocatableMapping, device: Device) -> Iterator[FieldProblem]:
+def _mapping_problems(
+    field: str, mapping: NodeAllocatableMapping, device: Device
+) -> Iterator[FieldProblem]:
     key = mapping.capacity_key
     if key is not None:
         if not key:

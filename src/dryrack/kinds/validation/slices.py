@@ -410,10 +410,10 @@ def _node_allocatable(field: str, device: Device) -> Iterator[FieldProblem]:
         at = f"{field}[{name}]"
         if "/" in name and "kubernetes.io/" not in name:
             yield invalid(at, Token(name), "must be a node allocatable resource name")
-        yield from _mapping(at, mappings[name], device)
+        yield from _mapping_problems(at, mappings[name], device)
 
 
-def _mapping(
+def _mapping_problems(
     field: str, mapping: NodeAllocatableResourceMapping, device: Device
 ) -> Iterator[FieldProblem]:
     multiplier = mapping.allocation_multiplier

@@ -83,7 +83,7 @@ def _resources(
             yield forbidden(f"{at}.{part}", f"resource {part} cannot be removed")
     is_other = now.get("resizePolicy") != before.get("resizePolicy")
     if behaviour.resizes_beside_claims:
-        is_other |= (given.get("claims") or []) != (known.get("claims") or [])
+        is_other |= get(given, "claims", []) != get(known, "claims", [])
     else:
         is_other |= bool(known.get("claims"))
     if is_other or _immutable_resources(given) != _immutable_resources(known):

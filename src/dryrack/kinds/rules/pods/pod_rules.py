@@ -32,21 +32,21 @@ class PodRules(KindRules):
 
     def default(self, obj: Raw) -> Raw:
         made = pod_defaults.pod(obj)
-        return made if self.behaviour.completes_pods_at_creation else _completed(made)
+        return made if self.behaviour.completes_pods_at_creation else _complete_requests(made)
 
     def as_new(self, obj: Raw) -> Raw:
         return self.complete(with_own_labels(super().as_new(obj)))
 
     def complete(self, obj: Raw) -> Raw:
         """Return a new pod with the requests of the pod, which has its defaults."""
-        return _completed(obj) if self.behaviour.completes_pods_at_creation else obj
+        return _complete_requests(obj) if self.behaviour.completes_pods_at_creation else obj
 
     def problems(self, obj: Raw) -> Sequence[FieldProblem]:
         spec = spec_of(obj)
         return [*pod_problems(obj), *only_of_pods(spec), *_only_new(spec)]
 
 
-def _completed(pod: Raw) -> Raw:
+def _complete_requests(pod: Raw) -> Raw:
     return update_at(pod, "spec", pod_defaults.with_requests_of_pod)
 
 
