@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES
+from dryrack.apiserver.runtime_config import parse
+from dryrack.client.endpoints import CONFIG_MAPS, NAMESPACES, POD_GROUPS
 from dryrack.client.transport import Request
-from dryrack.cluster.control_plane import ControlPlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 from dryrack.cluster.embedded import EmbeddedCluster, embedded
 from dryrack.cluster.journal import DataDirectoryError, SqliteJournal
 from dryrack.cluster.process.locks import HeldError
+from dryrack.kinds.releases import Release
 from dryrack.store import Key, Record
 
 if TYPE_CHECKING:
@@ -43,6 +45,32 @@ async def durable(directory: Path) -> AsyncIterator[EmbeddedCluster]:
             yield cluster
     finally:
         await journal.close()
+
+
+async def test_objects_that_a_release_does_not_have_are_reported(tmp_path: Path) -> None:
+    """A PodGroup of 1.36 has another shape in 1.37: 1.37 does not start, and names the remedy."""
+    group = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    journal = SqliteJournal(tmp_path)
+    old = ControlPlaneOptions(
+        journal=journal, release=Release.V1_36, runtime_config=parse("api/all=true")
+    )
+    async with embedded(old, engines=()) as cluster:
+        await cluster.client.create(POD_GROUPS, group)
+    await journal.close()
+    journal = SqliteJournal(tmp_path)
+    with pytest.raises(DataDirectoryError) as raised:
+        build_control_plane(ControlPlaneOptions(journal=journal, release=Release.V1_37))
+    await journal.close()
+
+    assert "1 objects of podgroups.scheduling.k8s.io in scheduling.k8s.io/v1alpha2" in str(
+        raised.value
+    )
+    assert "start with --release 1.36, delete them" in str(raised.value)
 
 
 async def test_a_restart_continues_where_it_ended(tmp_path: Path) -> None:
@@ -174,7 +202,7 @@ from pathlib import Path
 from dryrack.client.endpoints import CONFIG_MAPS
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.journal import SqliteJournal
-from dryrack.cluster.control_plane import ControlPlaneOptions
+from dryrack.cluster.control_plane import ControlPlaneOptions, build_control_plane
 
 async def main(directory, run):
     options = ControlPlaneOptions(journal=SqliteJournal(Path(directory)))

@@ -59,7 +59,7 @@ from dryrack.cluster.ports import SystemChance, SystemClock
 from dryrack.cluster.process.modes import AuthorizationMode
 from dryrack.cluster.signing import EllipticKey
 from dryrack.kinds.paths import get
-from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.registry import KINDS, builtin_kinds
 from dryrack.kinds.releases import DEFAULT_RELEASE, FeatureSet, Release
 from dryrack.store import Key, Store
 
@@ -216,7 +216,32 @@ def _store(options: ControlPlaneOptions) -> Store:
     if journal is None:
         return Store(options.recorder, events_max=events_max)
     revision = journal.revision()
-    return Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
+    store = Store.restore(journal.records(), journal, revision=revision, events_max=events_max)
+    _check_stored_versions(store, options.release)
+    return store
+
+
+def _check_stored_versions(store: Store, release: Release) -> None:
+    """Raise an error about objects in a version of their kind that the release does not have."""
+    versions: dict[str, set[str]] = {}
+    for kind in builtin_kinds(release):
+        versions.setdefault(kind.storage, set()).add(kind.api_version)
+    others = {each.storage for each in KINDS if not each.since <= release <= each.until}
+    for storage in sorted(others & versions.keys()):
+        objects = store.list(storage, None)[0]
+        unknown = [each for each in objects if each.object["apiVersion"] not in versions[storage]]
+        if unknown:
+            from dryrack.cluster.journal import DataDirectoryError
+
+            version = unknown[0].object["apiVersion"]
+            [*_, served] = (
+                each for each in Release if version in {k.api_version for k in builtin_kinds(each)}
+            )
+            raise DataDirectoryError(
+                f"the data has {len(unknown)} objects of {storage} in {version}, which Kubernetes "
+                f"{release.value} does not have; start with --release {served.value}, delete them, "
+                "and start again"
+            )
 
 
 def _extensions(
