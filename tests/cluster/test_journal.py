@@ -67,10 +67,10 @@ async def test_objects_that_a_release_does_not_have_are_reported(tmp_path: Path)
         build_control_plane(ControlPlaneOptions(journal=journal, release=Release.V1_37))
     await journal.close()
 
-    assert "1 objects of podgroups.scheduling.k8s.io in scheduling.k8s.io/v1alpha2" in str(
-        raised.value
-    )
-    assert "start with --release 1.36, delete them" in str(raised.value)
+    version = POD_GROUPS.api_version
+    message = str(raised.value)
+    assert f"objects of podgroups.scheduling.k8s.io in {version} (1)" in message
+    assert f"start with --release 1.36 --runtime-config {version}=true, delete" in message
 
 
 async def test_a_restart_continues_where_it_ended(tmp_path: Path) -> None:

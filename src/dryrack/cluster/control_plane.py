@@ -238,9 +238,9 @@ def _check_stored_versions(store: Store, release: Release) -> None:
                 each for each in Release if version in {k.api_version for k in builtin_kinds(each)}
             )
             raise DataDirectoryError(
-                f"the data has {len(unknown)} objects of {storage} in {version}, which Kubernetes "
-                f"{release.value} does not have; start with --release {served.value}, delete them, "
-                "and start again"
+                f"the data directory has objects of {storage} in {version} ({len(unknown)}), which "
+                f"Kubernetes {release.value} does not have; start with --release {served.value} "
+                f"--runtime-config {version}=true, delete them, and start again"
             )
 
 
