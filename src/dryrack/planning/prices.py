@@ -74,8 +74,8 @@ def _prices(document: Document) -> Iterator[tuple[str, Price]]:
 def _problems(document: Document) -> Iterator[Problem]:
     raw: Mapping[str, Any] = document.raw
     if raw.get("kind") != KIND or raw.get("apiVersion") != API_VERSION:
-        what = f"{raw.get('apiVersion')} {raw.get('kind')}: not a price list"
-        yield document.problem("kind", what, f"write apiVersion: {API_VERSION} and kind: {KIND}")
+        fix = f"write apiVersion: {API_VERSION} and kind: {KIND}"
+        yield document.problem("kind", f"kind {raw.get('kind')!r} is not a price list", fix)
         return
     for name in raw:
         if name not in ("apiVersion", "kind", "prices", *_TEXTS):
