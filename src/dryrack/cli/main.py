@@ -21,6 +21,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
 from dryrack.cli import hardware
 from dryrack.cli.command import EXIT_FAILED, Output, StrictCommand, command
+from dryrack.cli.drivers import commands as drivers
 from dryrack.cli.examples import commands as examples
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
@@ -121,6 +122,7 @@ app.add_typer(examples.app, name="examples", rich_help_panel=_LEARN)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=_ON_FILES)
 app.add_typer(scenarios.app, name="scenario", rich_help_panel=_VIRTUAL)
 app.add_typer(faults.app, name="fault", rich_help_panel=_ANY_CLUSTER)
+app.add_typer(drivers.app, name="driver", rich_help_panel=_ANY_CLUSTER)
 app.add_typer(images.app, name="image", rich_help_panel=_ANY_CLUSTER)
 for _name, _options, _function, _group in _COMMANDS:
     app.command(_name, rich_help_panel=_group)(command(_options, f"dryrack.cli.{_function}"))

@@ -1,6 +1,20 @@
-"""The kubelet's side of the protocol of DRA drivers, for virtual nodes."""
+"""The kubelet's side of the protocol of DRA drivers, for virtual nodes, and a test of drivers."""
 
 from dryrack.kubelet.claims import CheckpointError
+from dryrack.kubelet.conformance.bench import Bench, BenchError, Program
+from dryrack.kubelet.conformance.report import Outcome, Result
+from dryrack.kubelet.conformance.requirements import REQUIREMENTS
+from dryrack.kubelet.conformance.suite import run_suite
 from dryrack.kubelet.drivers import RegisteredDrivers
 
-__all__ = ["CheckpointError", "RegisteredDrivers"]
+__all__ = [
+    "REQUIREMENTS",
+    "Bench",
+    "BenchError",
+    "CheckpointError",
+    "Outcome",
+    "Program",
+    "RegisteredDrivers",
+    "Result",
+    "run_suite",
+]

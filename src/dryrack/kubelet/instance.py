@@ -6,6 +6,7 @@ Texts of errors are those of the kubelet, because authors of drivers search for 
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -66,17 +67,27 @@ class Instance:
         self, claims: Sequence[ClaimReference]
     ) -> Mapping[str, tuple[PreparedDevice, ...]]:
         """Prepare claims; return their devices by UID, or raise `CallError`."""
-        answer = await self._call("NodePrepareResources", claims)
         names = {each.uid: each.name for each in claims}
         prepared: dict[str, tuple[PreparedDevice, ...]] = {}
-        for uid, result in answer.claims.items():
+        for uid, result in (await self.prepare_each(claims)).items():
             if uid not in names:
                 raise CallError(f"NodePrepareResources returned result for unknown claim UID {uid}")
-            if result.error:
+            if isinstance(result, str):
                 raise CallError(
-                    f"NodePrepareResources failed for ResourceClaim {names[uid]}: {result.error}"
+                    f"NodePrepareResources failed for ResourceClaim {names[uid]}: {result}"
                 )
-            prepared[uid] = tuple(
+            prepared[uid] = result
+        _check_complete("NodePrepareResources", len(claims) - len(prepared))
+        return prepared
+
+    async def prepare_each(
+        self, claims: Sequence[ClaimReference]
+    ) -> Mapping[str, tuple[PreparedDevice, ...] | str]:
+        """Prepare claims; return the devices or the error by UID, as the driver sent them."""
+        answer = await self._call("NodePrepareResources", claims)
+        return {
+            uid: result.error
+            or tuple(
                 PreparedDevice(
                     each.pool_name,
                     each.device_name,
@@ -86,8 +97,8 @@ class Instance:
                 )
                 for each in result.devices
             )
-        _check_complete("NodePrepareResources", len(claims) - len(prepared))
-        return prepared
+            for uid, result in answer.claims.items()
+        }
 
     async def unprepare(self, claims: Sequence[ClaimReference]) -> None:
         """Unprepare claims, or raise `CallError`."""
@@ -118,6 +129,14 @@ class Instance:
             return await call(request, timeout=CALL_SECONDS_MAX)
         except grpc.aio.AioRpcError as error:
             raise CallError(f"{method}: {text_of(error)}") from None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # The driver unregistered meanwhile, which closes its channel.
+            raise CallError(
+                f"{method}: rpc error: code = Canceled desc = the driver was unregistered"
+            ) from None
 
 
 def _check_complete(method: str, skipped: int) -> None:

@@ -1,0 +1,1 @@
+"""`dryrack driver`: the conformance suite for DRA drivers."""
