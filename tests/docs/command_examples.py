@@ -52,6 +52,20 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ("Show the devices of one node.", "dryrack devices --node node-1"),
         ("Show the devices as JSON.", "dryrack devices -o json"),
     ),
+    "driver test": _pair(
+        (
+            "Check the example driver of Kubernetes.",
+            (
+                "dryrack driver test -- dra-example-kubeletplugin --node-name {node} "
+                "--kubelet-plugins-directory-path {plugins} "
+                "--kubelet-registrar-directory-path {registry} --cdi-root {cdi}"
+            ),
+        ),
+        (
+            "Check one requirement, and print a report for CI.",
+            "dryrack driver test --focus prepare-after-a-reboot -o junit -- ./driver",
+        ),
+    ),
     "doctor": _pair(
         ("Check this machine and the cluster of the current context.", "dryrack doctor"),
         (

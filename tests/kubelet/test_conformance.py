@@ -52,7 +52,7 @@ async def check(directory: Path, answer: Callable[[Any, Any], None], focus: str)
         bench = Bench(
             cluster.client, SystemClock(), "node-1", directory, directory / "cdi", patience=5
         )
-        async with program.serving(), bench.running():
+        async with program.serving(), bench.run_driver():
             [result] = [each async for each in run_suite(bench, focus=f"^{focus}$")]
     return result
 

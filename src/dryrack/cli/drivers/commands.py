@@ -21,7 +21,7 @@ app = typer.Typer(
 
 
 class ReportFormat(StrEnum):
-    """How results are printed."""
+    """Formats of the results."""
 
     TABLE = "table"
     JSON = "json"

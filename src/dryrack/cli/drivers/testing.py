@@ -109,7 +109,7 @@ async def _run(options: TestOptions, directory: Path, count: int) -> list[Result
             )
             results: list[Result] = []
             try:
-                async with bench.running():
+                async with bench.run_driver():
                     async for each in run_suite(bench, focus=options.focus, seed=options.seed):
                         results.append(each)
                         show_progress(f"{len(results)} of {count}: {each.name}")

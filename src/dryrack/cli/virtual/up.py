@@ -170,7 +170,7 @@ def _kubelet_directory(text: str) -> Path | None:
     except OSError as error:
         raise UsageError(f"--kubelet-dir {text}: {error.strerror}; name a directory") from None
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"--kubelet-dir {text}: not writable; name a directory of your own")
+        raise UsageError(f"--kubelet-dir {text}: not writable; name another directory")
     return directory
 
 

@@ -291,7 +291,7 @@ def _drivers(launch: Launch) -> VirtualDrivers | None:
 
     if launch.kubelet_directory is None:
         return VirtualDrivers(launch.devices) if launch.devices else None
-    from dryrack.cluster.driver_processes import DriversOfNodes
+    from dryrack.cluster.process.driver_processes import DriversOfNodes
     from dryrack.kubelet import RegisteredDrivers
 
     names = [kind.driver for kind in launch.devices]

@@ -118,7 +118,7 @@ class Bench:
         )
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def run_driver(self) -> AsyncIterator[None]:
         """Watch for the driver, start it, and stop it at the end."""
         for path in (self.directory / REGISTRY, self.directory / "plugins", self.cdi):
             path.mkdir(parents=True, exist_ok=True)
