@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from dryrack.placement.demand import PODS, Amounts, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
     from dryrack.kinds.core import Node
     from dryrack.placement.occupant import Occupant
@@ -65,13 +67,14 @@ def _add(total: Totals, amounts: Amounts, sign: int) -> None:
             total.pop(name, None)
 
 
-class NodeRefusal(NamedTuple):
+class NodeRefusal(msgspec.Struct, frozen=True):
     """The reason for which a filter refuses a node."""
 
     # The message of kube-scheduler for all nodes that refuse for this reason.
     words: str
-    # The state of this node, and what would have to change.
-    fact: str
+    # The state of this node; a function if it is costly to describe, as it is seldom read.
+    _fact: str | Callable[[], str]
+    # The change that would help.
     remedy: str
     # Further messages, if the node refuses for several reasons.
     further: tuple[str, ...] = ()
@@ -79,3 +82,8 @@ class NodeRefusal(NamedTuple):
     is_unresolvable: bool = False
     # Whether the node has too little of a resource.
     is_shortage: bool = False
+
+    @property
+    def fact(self) -> str:
+        """Return the state of this node; to be read before the cluster changes."""
+        return self._fact if isinstance(self._fact, str) else self._fact()

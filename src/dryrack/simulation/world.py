@@ -224,7 +224,7 @@ class World:
 
     def _model(self, state: NodeState, shape: Shape) -> str:
         """Return the model of the devices that a pod has on the node; the first of several."""
-        key = (self.sight.hardware(state), shape.name)
+        key = (self.sight.see(state).hardware, shape.name)
         model = self._model_of.get(key)
         if model is None:
             ask = self.sight.ask(state, shape.claims)

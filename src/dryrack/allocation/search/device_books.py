@@ -24,10 +24,10 @@ from dryrack.allocation.supply.usage import UsageSnapshot
 from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.allocation.search.problem import AllocatorContext
-    from dryrack.allocation.supply.pools import Pool, PooledDevice
+    from dryrack.allocation.supply.pools import Inventory, Pool, PooledDevice
     from dryrack.kinds.core import Node
     from dryrack.kinds.resource import (
         Device,
@@ -73,12 +73,21 @@ class Hardware:
 class DeviceBook:
     """The devices that a node can use, in the order of the search, and what is left of each."""
 
-    __slots__ = ("_fractions", "_lacks", "_pooled", "hardware", "left", "pools")
+    __slots__ = ("_fractions", "_lacks", "_pooled", "hardware", "left", "node", "pools", "version")
 
     def __init__(
-        self, pools: tuple[Pool, ...], hardware: Hardware, context: AllocatorContext
+        self,
+        node: Node,
+        pools: tuple[Pool, ...],
+        hardware: Hardware,
+        context: AllocatorContext,
+        *,
+        version: int,
     ) -> None:
+        self.node = node
         self.pools = pools
+        # The version of the inventory.
+        self.version = version
         # Nodes with the same object have devices that look the same.
         self.hardware = hardware
         self._pooled = tuple(each for pool in pools for each in pool.devices)
@@ -123,11 +132,9 @@ class DeviceBook:
 class DeviceBooks:
     """The books of all nodes, each kept until its devices change."""
 
-    def __init__(
-        self, context: AllocatorContext, pools_of: Callable[[Node], tuple[Pool, ...]]
-    ) -> None:
+    def __init__(self, context: AllocatorContext, inventory: Inventory) -> None:
         self._context = context
-        self._pools_of = pools_of
+        self._inventory = inventory
         self._books: dict[str, DeviceBook] = {}
         self._hardware: dict[tuple[object, ...], Hardware] = {}
         # By node, with the pools that it was found for.
@@ -140,14 +147,17 @@ class DeviceBooks:
 
     def on(self, node: Node) -> DeviceBook:
         """Return the book of the node; it is valid until the next change."""
-        pools = self._pools_of(node)
         name = node.metadata.name
         book = self._books.get(name)
-        if book is None or book.pools is not pools:
-            known = self._hardware_on.get(name)
-            if known is None or known[0] is not pools:
-                known = self._hardware_on[name] = (pools, self._hardware_of(pools))
-            book = self._books[name] = DeviceBook(pools, known[1], self._context)
+        version = self._inventory.version
+        if book is not None and book.version == version and book.node is node:
+            return book
+        pools = self._inventory.pools(node)
+        known = self._hardware_on.get(name)
+        if known is None or known[0] is not pools:
+            known = self._hardware_on[name] = (pools, self._hardware_of(pools))
+        book = DeviceBook(node, pools, known[1], self._context, version=version)
+        self._books[name] = book
         return book
 
     def suitable(self, node: Node, claims: Sequence[ResourceClaim]) -> Suitable | None:

@@ -97,7 +97,7 @@ class LiveAllocator:
             memo=memo if memo is not None else SearchMemo(),
         )
         self._doubts = Doubts(self._context.selectors, self._context.derived, self._inventory.pools)
-        self._books = DeviceBooks(self._context, self._inventory.pools)
+        self._books = DeviceBooks(self._context, self._inventory)
         # Counts the changes of slices and classes.
         self._version = 0
 

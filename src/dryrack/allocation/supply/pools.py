@@ -186,6 +186,8 @@ class Inventory:
             self._behaviour.has_alpha_fields_of_1_37 and not features.compatibility_groups
         )
         self._numbers = count()
+        # Changes with each slice that comes or goes.
+        self.version = 0
         self._slices: dict[int, ResourceSlice] = {}
         # By the node that they are for, None if that is for others to say, or the pool if they are
         # counters that every node sees.
@@ -206,6 +208,7 @@ class Inventory:
 
     def add(self, each: ResourceSlice, rank: str = "") -> Entry:
         """Add a slice, and return its entry."""
+        self.version += 1
         entry = (rank, next(self._numbers))
         self._slices[entry[1]] = each
         if self._is_ignored(each.spec):
@@ -219,6 +222,7 @@ class Inventory:
 
     def remove(self, entry: Entry) -> None:
         """Remove a slice."""
+        self.version += 1
         each = self._slices[entry[1]]
         if self._is_ignored(each.spec):
             del self._slices[entry[1]]

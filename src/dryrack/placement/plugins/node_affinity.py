@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as changed
+
 from dryrack.kinds.core import NodeAffinity, NodeSelector
 from dryrack.kinds.decode import decode
 from dryrack.kinds.selectors import (
@@ -68,12 +70,12 @@ def filter_by_selection(pod: PodConstraints, _fleet: Fleet, args: Args) -> Check
             if has != value:
                 state = "does not have the label" if has is None else f"has {has!r}"
                 fact = f"the pod's nodeSelector requires {key}: {value}, and the node {state}"
-                return _NOT_SELECTED._replace(fact=fact)
+                return changed(_NOT_SELECTED, _fact=fact)
         try:
             allowed = affinity is None or affinity.matches(node.node)
         except SelectorError as error:
             fact = f"the pod's node affinity is invalid: {error}"
-            return _NOT_SELECTED._replace(fact=fact, remedy="correct the affinity")
+            return changed(_NOT_SELECTED, _fact=fact, remedy="correct the affinity")
         return None if allowed else _NOT_SELECTED
 
     return check

@@ -71,13 +71,16 @@ def _refuse(wanted: dict[str, int], node: NodeState, missing: Sequence[str]) -> 
     name, *others = ordered
     further = tuple(f"Insufficient {other}" for other in others)
     never = any(wanted[each] > node.allocatable.get(each, 0) for each in missing if each != PODS)
-    facts = " and ".join(_describe(each, wanted[each], node) for each in ordered)
+
+    def describe() -> str:
+        return " and ".join(_describe(each, wanted[each], node) for each in ordered)
+
     if name == PODS:
         remedy = "use a node that allows more pods"
-        return NodeRefusal("Too many pods", facts, remedy, further, never, is_shortage=True)
+        return NodeRefusal("Too many pods", describe, remedy, further, never, is_shortage=True)
     remedy = f"request less {' and '.join(ordered)}, or free some"
     words = f"Insufficient {name}"
-    return NodeRefusal(words, facts, remedy, further, never, is_shortage=True)
+    return NodeRefusal(words, describe, remedy, further, never, is_shortage=True)
 
 
 def _describe(name: str, amount: int, node: NodeState) -> str:

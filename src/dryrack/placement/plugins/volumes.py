@@ -15,6 +15,8 @@ from collections import Counter
 from math import floor
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as changed
+
 from dryrack.kinds.selectors import parse_node_selector
 from dryrack.placement.framework import SCORE_MAX, ClusterScorer, Plugin
 from dryrack.placement.index.volume_matching import NO_STORAGE, Unbindable, VolumeOffers
@@ -72,7 +74,7 @@ def _filter_by_volumes(pod: PodConstraints, fleet: Fleet, _args: Args) -> Check 
         if not isinstance(offered, Unbindable):
             return refusal
         if refusal is not None:
-            return refusal._replace(further=(_UNBINDABLE,))
+            return changed(refusal, further=(_UNBINDABLE,))
         return NodeRefusal(_UNBINDABLE, offered.fact, offered.remedy, is_unresolvable=True)
 
     return check

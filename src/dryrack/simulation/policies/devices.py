@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dryrack.allocation import WHOLE, AllocationError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from dryrack.allocation import DeviceBook, Suitable, Way
     from dryrack.kinds.resource import Device, ResourceClaim
@@ -83,6 +83,15 @@ NO_DEVICES_NEEDED = Ask(())
 _UNSUITABLE = Ask((Need(1, ()),))
 
 
+class Seen(NamedTuple):
+    """The devices of a node that count, and how much is left of each, in thousandths."""
+
+    book: DeviceBook
+    # Equal for nodes with equal devices.
+    hardware: Hashable
+    left: Left
+
+
 class DeviceSight:
     """The devices that count, on every node of a fleet."""
 
@@ -93,25 +102,21 @@ class DeviceSight:
         # By the hardware of a node: the indices of the devices that count.
         self._counting: dict[object, tuple[int, ...]] = {}
         self._asks: dict[int, tuple[Suitable, Ask]] = {}
-        self._left: dict[str, tuple[DeviceBook, Left]] = {}
-
-    def hardware(self, node: NodeState) -> object:
-        """Return a key that is equal for nodes with equal devices."""
-        return self._book(node).hardware
+        self._seen: dict[str, Seen] = {}
 
     def _book(self, node: NodeState) -> DeviceBook:
         assert self._fleet.books is not None, "the allocator keeps books"
         return self._fleet.books.book_on(node.node)
 
-    def left(self, node: NodeState) -> Left:
-        """Return how much is left of each device that counts, in thousandths."""
+    def see(self, node: NodeState) -> Seen:
+        """Return the devices that count on a node."""
         book = self._book(node)
-        known = self._left.get(node.name)
-        if known is None or known[0] is not book:
+        seen = self._seen.get(node.node.metadata.name)
+        if seen is None or seen.book is not book:
             fractions = book.fractions
-            places = self._places(node, book)
-            known = self._left[node.name] = book, tuple([fractions[each] for each in places])
-        return known[1]
+            left = tuple([fractions[each] for each in self._places(node, book)])
+            seen = self._seen[node.name] = Seen(book, book.hardware, left)
+        return seen
 
     def devices(self, node: NodeState) -> Sequence[Device]:
         """Return the devices that count, in the order of `left`."""

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from dryrack.placement import NodeState
     from dryrack.simulation.policies.devices import Ask, DeviceSight, Left
@@ -72,11 +72,11 @@ class Fragmentation:
 
     def of(self, node: NodeState) -> float:
         """Return how much of the node the typical pods cannot use, in thousandths of a device."""
-        return self.after(node, self._sight.left(node), free_cpu(node))
+        seen = self._sight.see(node)
+        return self.after(node, seen.hardware, seen.left, free_cpu(node))
 
-    def after(self, node: NodeState, left: Left, cpu: int) -> float:
+    def after(self, node: NodeState, hardware: Hashable, left: Left, cpu: int) -> float:
         """Return F if so much of the devices and of the CPU were left on the node."""
-        hardware = self._sight.hardware(node)
         uniform = self._uniform.get(hardware)
         if uniform is None:
             uniform = self._uniform[hardware] = self._is_uniform(node, hardware)
@@ -91,7 +91,7 @@ class Fragmentation:
 
     def _is_uniform(self, node: NodeState, hardware: object) -> bool:
         groups = self._groups_of(node, hardware)
-        number = len(self._sight.left(node))
+        number = len(self._sight.see(node).left)
         needs = (need for group in groups for need in group.ask.needs)
         return all(
             not need.milli

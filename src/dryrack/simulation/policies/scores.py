@@ -44,6 +44,7 @@ class _Free(NamedTuple):
 
     node: NodeState
     cpu: int
+    hardware: Hashable
     left: Left
     ask: Ask
 
@@ -53,8 +54,14 @@ def _plugin(name: str, sight: DeviceSight, formula: Callable[[_Free, int], float
         claims = pod.wanted
         cpu = pod.amounts.get("cpu", 0) // 10**6
 
+        asks: dict[Hashable, Ask] = {}
+
         def score_node(node: NodeState) -> int:
-            free = _Free(node, free_cpu(node), sight.left(node), sight.ask(node, claims))
+            _, hardware, left = sight.see(node)
+            ask = asks.get(hardware)
+            if ask is None:
+                ask = asks[hardware] = sight.ask(node, claims)
+            free = _Free(node, free_cpu(node), hardware, left, ask)
             return max(0, min(100, int(formula(free, cpu))))
 
         return NodeScorer(score_node)
@@ -71,7 +78,7 @@ def _scales(fleet: Fleet, sight: DeviceSight) -> tuple[int, int]:
     """Return the CPU and the devices of the largest node, at least those of the experiment."""
     states = fleet.states()
     cpus = (state.allocatable.get("cpu", 0) // 10**6 for state in states)
-    devices = (len(sight.left(state)) * WHOLE for state in states)
+    devices = (len(sight.see(state).left) * WHOLE for state in states)
     return max([_CPU_MAX, *cpus]), max([_DEVICES_MAX, *devices])
 
 
@@ -164,8 +171,11 @@ def fgd(workload: Workload) -> Plugin:
     def formula(free: _Free, cpu: int) -> float:
         if not free.ask.fits(free.left):
             return 0
-        after = fragmentation.after(free.node, free.ask.after(free.left), free.cpu - cpu)
-        gradient = (fragmentation.of(free.node) - after) / WHOLE
+        after = fragmentation.after(
+            free.node, free.hardware, free.ask.after(free.left), free.cpu - cpu
+        )
+        before = fragmentation.after(free.node, free.hardware, free.left, free.cpu)
+        gradient = (before - after) / WHOLE
         return 100 / (1 + exp(-gradient))
 
     return _plugin("FGD", sight, formula)
