@@ -210,7 +210,7 @@ class StorageVersionMigrationStrategy(Strategy):
         return found
 
     def _status_problems(self, status: Raw, old: Raw) -> Iterator[FieldProblem]:
-        given = tuple(decode(each, Condition) for each in status.get("conditions") or ())
+        given = tuple(decode(each, Condition) for each in get(status, "conditions", ()))
         yield from conditions("status.conditions", given, self.rules.behaviour)
         version = status.get("resourceVersion") or ""
         if old.get("resourceVersion") and version != old["resourceVersion"]:

@@ -31,7 +31,7 @@ Check = Callable[[str, Any, Any, "Operation"], Iterator[FieldProblem]]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is validated: a new object or an update, with the feature gates of the server."""
+    """The kind of write: a new object or an update, with the feature gates of the server."""
 
     is_update: bool
     features: FeatureSet

@@ -259,10 +259,10 @@ class NativeGroupRules(KindRules):
     def status_problems(self, obj: Raw, old: Raw) -> Iterator[FieldProblem]:
         """Yield the problems of a new status."""
         status = status_of(obj)
-        given = tuple(decode(each, Condition) for each in status.get("conditions") or ())
+        given = tuple(decode(each, Condition) for each in get(status, "conditions", ()))
         yield from conditions("status.conditions", given, self.behaviour)
         names = {each.get("name") for each in get(obj, "spec.resourceClaims", ())}
-        statuses: Sequence[Raw] = status.get("resourceClaimStatuses") or ()
+        statuses: Sequence[Raw] = get(status, "resourceClaimStatuses", ())
         for position, each in enumerate(statuses):
             if each.get("name") not in names:
                 at = f"status.resourceClaimStatuses[{position}].name"
@@ -284,7 +284,7 @@ class NativeWorkloadRules(KindRules):
 
     def _drop_in(self, holder: Raw, stored: Raw) -> Raw:
         """Drop fields of the templates of a Workload or of a template."""
-        groups = iter(stored.get("podGroupTemplates") or ())
+        groups = iter(get(stored, "podGroupTemplates", ()))
         holder = map_items(
             holder,
             "podGroupTemplates",
@@ -292,7 +292,7 @@ class NativeWorkloadRules(KindRules):
         )
         key = "compositePodGroupTemplates"
         holder = _drop_fields(holder, stored, {key: _COMPOSITE}, self.features)
-        composites = {each.get("name"): each for each in stored.get(key) or ()}
+        composites = {each.get("name"): each for each in get(stored, key, ())}
 
         def change(template: Raw) -> Raw:
             before = composites.get(template.get("name"), {})
