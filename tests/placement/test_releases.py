@@ -102,6 +102,7 @@ def test_a_pod_goes_to_the_node_whose_volume_is_the_largest(release: Release, no
 
 
 def test_an_allocated_claim_that_skips_operations_needs_a_node_that_declares_it() -> None:
+    """Other nodes would call the driver."""
     result = {
         "driver": "gpu.example.com",
         "pool": "p",
@@ -157,6 +158,7 @@ def gang_message(release: Release, group: Raw, priority_class: str) -> str:
 
 
 def test_a_group_in_files_has_the_priority_of_its_class() -> None:
+    """Admission gives it to the group, as to its pods."""
     assert gang_message(Release.V1_37, group_of("group", "high"), "high") == ""
 
 
@@ -172,6 +174,7 @@ def test_a_group_in_files_whose_pods_have_another_priority_is_refused() -> None:
 
 
 def test_a_part_of_a_composite_group_is_not_scheduled_by_itself() -> None:
+    """The whole could stay partially placed."""
     group = group_of("group", parentCompositePodGroupName="whole")
 
     assert gang_message(Release.V1_37, group, "") == (

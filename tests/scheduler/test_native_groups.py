@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.cli.command import dryrack
-from tests.realcluster import programs
+from tests.realcluster import programs, readiness
 from tests.realcluster.releases import RELEASES
 from tests.scheduler.builders import native_group, native_member
 from tests.scheduler.gang_scenes import NAMESPACE, GangStage, lone
@@ -36,7 +36,8 @@ BETA = pytest.mark.stage(
 GATES = "GenericWorkload=true"
 # What dryrack tells a pod that kube-scheduler holds back without a word.
 TOLD_BY_US_ALONE = ("PodGroup few", "Pod w-0")
-WAIT_SECONDS_MAX = 60.0
+# The conditions are settled when they are the same so many times.
+LOOKS = 12
 CLASSES = [
     {
         "apiVersion": "scheduling.k8s.io/v1",
@@ -66,6 +67,7 @@ async def condition(stage: GangStage, name: str) -> tuple[str, str, str]:
 
 @BETA
 async def test_a_group_is_scheduled_once_and_stays_so(stage: GangStage) -> None:
+    """Its condition stays true when a member goes."""
     stage.start()
     await create_group(stage, "group", 3, 3)
     await stage.rest()
@@ -78,6 +80,7 @@ async def test_a_group_is_scheduled_once_and_stays_so(stage: GangStage) -> None:
 
 @BETA
 async def test_a_group_fits_as_soon_as_its_minimum_is_lowered(stage: GangStage) -> None:
+    """From 1.37 on the minimum of a group can change."""
     stage.start()
     await create_group(stage, "group", 5, 5)
     await stage.rest()
@@ -95,6 +98,7 @@ async def test_a_group_fits_as_soon_as_its_minimum_is_lowered(stage: GangStage) 
 
 @BETA
 async def test_victims_are_told_which_group_preempts_them(stage: GangStage) -> None:
+    """And the group is told how many have to go."""
     await stage.make_priority("high", 1000)
     stage.start()
     await stage.create_pods(*(lone(f"low-{number}") for number in range(3)))
@@ -112,6 +116,7 @@ async def test_victims_are_told_which_group_preempts_them(stage: GangStage) -> N
 
 @BETA
 async def test_members_of_another_priority_than_the_group_are_an_error(stage: GangStage) -> None:
+    """The group and its pods get the words of kube-scheduler."""
     await stage.make_priority("high", 1000)
     stage.start()
     await stage.client.create(POD_GROUPS_V1BETA1, native_group("group", 2))
@@ -241,12 +246,14 @@ def conditions(kubectl: Callable[..., str]) -> Conditions:
 def told_in(kubectl: Callable[..., str], made: Sequence[Raw], names: set[str]) -> Conditions:
     """Create objects, and return the conditions when all these have one."""
     kubectl("create", "-f", "-", stdin="\n---\n".join(map(json.dumps, made)))
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while not names <= (found := conditions(kubectl)).keys():
-        assert time.monotonic() < deadline, f"still missing: {names - found.keys()}"
-        time.sleep(0.5)
-    time.sleep(3)
-    return conditions(kubectl)
+    seen: list[Conditions] = []
+
+    async def is_settled() -> bool:
+        seen.append(conditions(kubectl))
+        return names <= seen[-1].keys() and seen[-LOOKS:] == seen[-1:] * LOOKS
+
+    asyncio.run(readiness.until("the conditions settle", is_settled))
+    return seen[-1]
 
 
 @pytest.mark.real

@@ -107,6 +107,7 @@ async def test_a_binding_is_retried_at_once_from_1_37_on(
 
 
 def test_a_profile_calls_the_filters_in_the_order_of_its_release() -> None:
+    """1.37 has the name of the node before its cordon."""
     for release, first in (
         (Release.V1_36, ["NodeUnschedulable", "NodeName"]),
         (Release.V1_37, ["NodeName", "NodeUnschedulable"]),
@@ -127,9 +128,11 @@ def test_a_profile_calls_the_filters_in_the_order_of_its_release() -> None:
     ],
 )
 def test_a_server_of_any_version_has_a_nearest_release(version: str, release: Release) -> None:
+    """The newest one that is not newer, or the oldest one."""
     assert nearest_release(version) is release
 
 
 async def test_the_release_of_a_cluster_is_that_of_its_server() -> None:
+    """The page `/version` names it."""
     async with embedded(ControlPlaneOptions(release=Release.V1_36), engines=()) as cluster:
         assert await release_of(cluster.client) is Release.V1_36
