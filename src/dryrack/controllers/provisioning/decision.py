@@ -18,7 +18,7 @@ from dryrack.allocation import LiveAllocator
 from dryrack.controllers.provisioning.offers import choices_of
 from dryrack.kinds.quantity import Format, Quantity
 from dryrack.placement import Occupant
-from dryrack.planning import Limits, Workload, plan
+from dryrack.planning import Limits, Reach, Workload, plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -66,6 +66,8 @@ class Decision:
     """Pods that fit on a node that exists or is being created, and its name."""
     unplaceable: Mapping[str, str] = field(default_factory=dict)
     """Why no node is created for a pod."""
+    is_free: bool = True
+    """Whether the scheduler reaches these placements by itself, in the order of the pods."""
 
 
 def decide(
@@ -76,6 +78,7 @@ def decide(
     why: defaultdict[str, list[str]] = defaultdict(list)
     nominated: dict[str, str] = {}
     needed: list[NeededNode] = []
+    is_free = True
     choices = choices_of((member.pod for member in left.members), future.zones)
     ordered = sorted(pools, key=lambda each: (-each.pool.spec.weight, each.pool.metadata.name))
     turns: Sequence[PoolState | None] = ordered or (None,)
@@ -84,6 +87,7 @@ def decide(
             break
         types, offers = ((), {}) if state is None else future.types_of(state.pool, choices)
         result = plan(left, types, case.cluster, _limits(state, limits))
+        is_free &= result.reach is Reach.ANY
         for each in result.existing:
             nominated |= {pod.member.name: each.name for pod in each.pods}
         for each in result.nodes:
@@ -103,7 +107,7 @@ def decide(
                 why[member.name].append(f"NodePool {state.pool.metadata.name}: {reason}")
     unplaceable = {member.name: "; ".join(why[member.name]) for member in left.members}
     unplaceable |= {each.pod: each.why for each in case.refused}
-    return Decision(tuple(needed), nominated, unplaceable)
+    return Decision(tuple(needed), nominated, unplaceable, is_free)
 
 
 def _limits(state: PoolState | None, limits: Limits) -> Limits:

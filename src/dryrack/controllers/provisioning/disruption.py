@@ -360,7 +360,8 @@ class Disruption(Reconciler[str]):
             for name in found.nominated.values()
         )
         is_placed = len(found.nominated) + sum(len(e.pods) for e in found.nodes) == len(names)
-        return found if is_placed and ready and not found.unplaceable else None
+        # Pods that the scheduler places otherwise would need further nodes, again and again.
+        return found if is_placed and ready and found.is_free else None
 
     def _claims_to_move(self, pod: Pod, leaving: set[str]) -> Iterator[ResourceClaim]:
         """Yield the claims of a pod that only leaving pods use, without their devices."""

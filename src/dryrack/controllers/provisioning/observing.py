@@ -16,10 +16,12 @@ from dryrack.client.endpoints import (
     NAMESPACES,
     NODES,
     POD_GROUPS,
+    POD_GROUPS_V1BETA1,
     PODS,
     SLICES,
     STORAGE_CLASSES,
     TAINT_RULES,
+    TAINT_RULES_V1,
     TEMPLATES,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -44,7 +46,7 @@ from dryrack.kinds.resource import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup
+from dryrack.kinds.scheduling import CoschedulingPodGroup, PodGroup, PodGroupV1Beta1
 from dryrack.placement import Member
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
 }
 OPTIONAL: Mapping[Endpoint, type[KubernetesObject]] = {
     TAINT_RULES: DeviceTaintRule,
+    TAINT_RULES_V1: DeviceTaintRule,
     POD_GROUPS: PodGroup,
+    POD_GROUPS_V1BETA1: PodGroupV1Beta1,
     COSCHEDULING_POD_GROUPS: CoschedulingPodGroup,
 }
 
