@@ -234,7 +234,7 @@ class Barrage:
         if self.random.random() < 0.7:
             return {}
         plural = self.random.choice(sorted(_kinds()))
-        return Maker(kind_of(*_kinds()[plural]), self.random).object()
+        return Maker(kind_of(*_kinds()[plural], DEFAULT_RELEASE), self.random).object()
 
     def _operations(self, body: Any) -> list[dict[str, Any]]:
         return [

@@ -19,6 +19,8 @@ from dryrack.kinds.schemas.node import INT_OR_STRING, QUANTITY, Schema
 if TYPE_CHECKING:
     from random import Random
 
+    from dryrack.kinds.releases import Release
+
 KINDS = (
     ("", "v1", "ConfigMap"),
     ("", "v1", "Pod"),
@@ -44,8 +46,8 @@ class Kind:
     schema: Schema
 
 
-def kind_of(group: str, version: str, kind: str) -> Kind:
-    schema = schema_of(group, version, kind, ASKED)
+def kind_of(group: str, version: str, kind: str, release: Release = ASKED) -> Kind:
+    schema = schema_of(group, version, kind, release)
     assert schema is not None, f"no schema of {kind}"
     return Kind(f"{group}/{version}" if group else version, kind, schema)
 
