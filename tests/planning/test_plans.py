@@ -212,3 +212,16 @@ def test_no_pods_need_no_nodes() -> None:
     result = plan(Workload(()), [FOUR], empty_cluster())
 
     assert (len(result.nodes), float(result.cost), result.is_optimal) == (0, 0.0, True)
+
+
+def test_one_node_fewer_names_a_lower_request_that_was_tried() -> None:
+    """With 5 CPUs three pods fit on a node, with 4 CPUs four: two nodes instead of three."""
+    members = tuple(with_gpus(f"m{number}", cpu="5") for number in range(8))
+    lower = tuple(with_gpus(f"m{number}", cpu="4") for number in range(8))
+    result = plan(Workload(members), [FOUR], empty_cluster())
+    less = plan(Workload(lower), [FOUR], empty_cluster())
+
+    assert result.one_fewer is not None
+    assert result.one_fewer.change == "each pod like default/m0 requests 4 of cpu instead of 5"
+    assert result.one_fewer.saves == result.cost - less.cost
+    assert result.one_fewer.nodes == 1

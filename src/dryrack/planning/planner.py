@@ -22,6 +22,7 @@ from dryrack.base.text import listed
 from dryrack.placement import DEFAULT_PROFILE, Unplaced, explain_nodes
 from dryrack.planning.additions import Additions, place_anywhere
 from dryrack.planning.covering import NOTHING, Column, Covering
+from dryrack.planning.lowering import lowerings
 from dryrack.planning.model import (
     Limits,
     OneFewer,
@@ -51,6 +52,9 @@ _NAMED_MAX = 3
 _FEWER_KINDS_MAX = 12
 _FEWER_PODS_MAX = 8
 _FEWER_LOOKS = 500
+# Each lower request is a plan of its own.
+_LOWERINGS_MAX = 6
+_LOWERED_PODS_MAX = 200
 _FEWER_STEPS = 300
 _TOO_MUCH = "the nodes for it would exceed the limits of the plan"
 
@@ -123,7 +127,8 @@ class _Planner:
             assert solution is not None, "each pod fits on a type, or may be left over"
             workload, solution = self._without_left_over(workload, table, solution)
             workload, solution = self._within_limits(workload, table, solution)
-            fewer = self._one_fewer(table, workload, solution)
+            fewer = self._lower_requests(table, workload, solution, templates, existing)
+            fewer = fewer or self._one_fewer(table, workload, solution)
             assignments = list(self._assignments(table, workload, solution))
             is_joint = table.oracle.depends_on_others(
                 [state for state in self._cluster.fleet.states() if state.name in existing]
@@ -316,6 +321,38 @@ class _Planner:
             if sum(own) > most:
                 return False
         return True
+
+    def _lower_requests(
+        self,
+        table: _Table,
+        workload: Workload,
+        solution: Solution,
+        templates: Sequence[NodeState],
+        existing: Sequence[str],
+    ) -> OneFewer | None:
+        """Return the lower request with which the plan costs least, if it then costs less."""
+        used = sorted({each.type for each in solution.nodes if each.type < len(self._types)})
+        is_small = len(workload.members) <= _LOWERED_PODS_MAX
+        if not used or not is_small or not self._limits.seeks_savings:
+            return None
+        states = [templates[type_] for type_ in used]
+        new = sum(1 for each in solution.nodes if each.type < len(self._types))
+        best: OneFewer | None = None
+        tried = 0
+        for kind in table.oracle.kinds:
+            amounts = {str(name): each for name, each in kind.constraints[0].amounts.items()}
+            for lowering in lowerings(workload, kind.members, amounts, states):
+                if tried >= _LOWERINGS_MAX or self._limits.is_over():
+                    return best
+                tried += 1
+                other = self._table(lowering.workload, templates, existing)
+                trial = solve_covering(
+                    other.problem, looks_max=_FEWER_LOOKS, steps_max=_FEWER_STEPS
+                )
+                if trial is not None and trial.cost < (solution.cost - (best.saves if best else 0)):
+                    nodes = sum(1 for each in trial.nodes if each.type < len(self._types))
+                    best = OneFewer(lowering.text, solution.cost - trial.cost, new - nodes)
+        return best
 
     def _one_fewer(self, table: _Table, workload: Workload, solution: Solution) -> OneFewer | None:
         """Return the smallest number of pods of a kind without which the plan costs less."""
