@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 # Creation and removal of a node take fewer writes; the last numbers crash nothing.
 NUMBERS = range(1, 26, 3)
+STORM = 120
 
 
 class Mortal:
@@ -147,5 +148,32 @@ def test_nothing_is_written_when_nothing_changes() -> None:
         assert len(before) == 6
         await clock.advance(3600)
         assert await state() == before
+
+    play(scene)
+
+
+def test_a_storm_of_pods_that_are_deleted_meanwhile_leaves_nothing() -> None:
+    from tests.provisioning.worlds import play
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        await client.create(NODE_POOLS, pool())
+        await client.create(TEMPLATES, template(1))
+        for number in range(STORM):
+            made = pod(f"p-{number}", gpus=1) if number % 2 else pod(f"p-{number}", cpu="2")
+            await client.create(PODS, made)
+            if number % 20 == 0:
+                await clock.advance(0.3)
+        for number in range(0, STORM, 3):
+            await client.delete(PODS, f"p-{number}", namespace="default")
+        await clock.advance(30)
+        found = (await client.list(PODS)).items
+        assert {phase(each) for each in found} == {"Running"}
+        assert len(found) == STORM - len(range(0, STORM, 3))
+        for each in found:
+            await client.delete(PODS, each["metadata"]["name"], namespace="default")
+        # A tenth of the nodes goes at a time.
+        await clock.advance(900)
+        for endpoint in (NODE_CLAIMS, NODES, SLICES, CLAIMS):
+            assert not await names(client, endpoint), endpoint.plural
 
     play(scene)
