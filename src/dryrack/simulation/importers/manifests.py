@@ -16,6 +16,7 @@ from dryrack.base.draws import Draws
 from dryrack.base.durations import seconds_in
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import (
     DeviceClass,
     ResourceClaim,
@@ -66,17 +67,17 @@ class _Objects:
     def _add(self, each: Raw) -> None:
         kind = each.get("kind")
         if kind == "List":
-            for item in each.get("items") or ():
+            for item in get(each, "items", []):
                 self._add(item)
         elif kind == "Pod":
             self.pods.append((each, 1))
         elif kind in _WORKLOADS:
-            spec = each.get("spec") or {}
-            template = spec.get("template") or {}
-            metadata = {**(template.get("metadata") or {}), "name": _name(each)}
+            spec = get(each, "spec", {})
+            template = get(spec, "template", {})
+            metadata = {**(get(template, "metadata", {})), "name": _name(each)}
             metadata.setdefault("namespace", _namespace(each))
             number = spec.get(_WORKLOADS[kind])
-            pod = {"metadata": metadata, "spec": template.get("spec") or {}}
+            pod = {"metadata": metadata, "spec": get(template, "spec", {})}
             self.pods.append((pod, 1 if number is None else int(number)))
         elif kind == "ResourceClaimTemplate":
             key = (_namespace(each), _name(each))
@@ -144,17 +145,17 @@ def read_recording(lines: Sequence[str], source: str) -> Trace:
     applied = [
         (_at(step, source), each)
         for step in steps
-        for each in step.get("apply") or ()
+        for each in get(step, "apply", [])
         if each.get("kind") == "Pod"
     ]
-    objects = _Objects(source, scenario.get("objects") or ())
+    objects = _Objects(source, get(scenario, "objects", []))
     check = Check("recording", rows=len(applied), jobs=len(applied), censored=len(applied))
     check.notes.append("a recording has no ends of pods; they never end")
     jobs = []
     gangs: dict[str, list[Job]] = {}
     for number, (at, pod) in enumerate(applied):
-        labels = (pod.get("metadata") or {}).get("labels") or {}
-        priority = int((pod.get("spec") or {}).get("priority") or 0)
+        labels = get(pod, "metadata.labels", {})
+        priority = int(get(pod, "spec.priority", 0))
         group = next((labels[each] for each in _GROUP_LABELS if each in labels), "")
         name = f"{_name(pod)}-{number}"
         queue = _namespace(pod)
@@ -182,8 +183,8 @@ def _minimum(shape: Shape) -> int:
 def read_recorded_fleet(lines: Sequence[str], source: str) -> FleetSpec:
     """Read the nodes and devices of a recording; raises `TraceError`."""
     [scenario] = _documents(lines, source)[:1] or [{}]
-    nodes = ((scenario.get("fleet") or {}).get("nodes")) or []
-    objects = scenario.get("objects") or []
+    nodes = get(scenario, "fleet.nodes", [])
+    objects = get(scenario, "objects", [])
     fleet = objects_fleet([*nodes, *objects], source)
     if not fleet.nodes:
         raise TraceError(f"{source}: not a recording: it has no nodes; write one: dryrack record")
@@ -202,7 +203,7 @@ def objects_fleet(documents: Sequence[Raw], source: str) -> FleetSpec:
     def add(each: Raw) -> None:
         kind = each.get("kind")
         if kind == "List":
-            for item in each.get("items") or ():
+            for item in get(each, "items", []):
                 add(item)
         elif kind in kinds:
             try:
@@ -230,7 +231,7 @@ def read_manifests(lines: Sequence[str], source: str, arrivals: Arrivals) -> Tra
     for number in range(arrivals.number):
         shape, workers, pod = draws.choice(shapes)
         duration = None if arrivals.duration is None else draws.exponential(arrivals.duration)
-        priority = int((pod.get("spec") or {}).get("priority") or 0)
+        priority = int(get(pod, "spec.priority", 0))
         name = f"{_name(pod)}-{number + 1}"
         gang = min(_minimum(shape), workers) if workers > 1 else 0
         queue = _namespace(pod)
@@ -260,8 +261,8 @@ def _at(step: Raw, source: str) -> float:
 
 
 def _name(each: Raw) -> str:
-    return str((each.get("metadata") or {}).get("name") or "")
+    return str(get(each, "metadata.name", ""))
 
 
 def _namespace(each: Raw) -> str:
-    return str((each.get("metadata") or {}).get("namespace") or NAMESPACE)
+    return str(get(each, "metadata.namespace", "") or NAMESPACE)

@@ -12,6 +12,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
 from dryrack.simulation.importers.openb import CLASS, gpu_fleet
 from dryrack.simulation.tables import Table, TraceError
 from dryrack.simulation.workload import Check, Job, ShapeKey, Shapes, Trace
@@ -66,13 +67,13 @@ def _job(each: dict[str, Any], where: str, shapes: Shapes, check: Check) -> Job 
     if submitted is None:
         check.drop("the submission time is unknown")
         return None
-    attempts = each.get("attempts") or []
+    attempts = get(each, "attempts", [])
     gpus: Counter[int] = Counter()
     duration = None
     for attempt in attempts:
         start, end = _time(attempt.get("start_time"), where), _time(attempt.get("end_time"), where)
         if attempt.get("detail"):
-            gpus = Counter(len(machine.get("gpus") or ()) for machine in attempt["detail"])
+            gpus = Counter(len(get(machine, "gpus", [])) for machine in attempt["detail"])
         if start is not None and end is not None:
             duration = (duration or 0.0) + max(0.0, end - start)
     sizes = [size for size in gpus if size]
