@@ -14,6 +14,7 @@ from tests.provisioning.worlds import (
     play,
     pod,
     pool,
+    requirement,
     template,
 )
 
@@ -191,3 +192,21 @@ def test_the_strictest_active_budget_counts() -> None:
     night = noon - 9 * 3600 + 600
     found = allowance(budgets, Reason.EMPTY, nodes=10, leaving=0, now=night)
     assert (found.nodes, found.until) == (0, noon - 8 * 3600)
+
+
+def test_a_pool_with_too_few_values_creates_no_node() -> None:
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        types = ("c-1x-amd64-linux", "c-2x-amd64-linux")
+        wanted = {**instance_type(*types), "minValues": 2}
+        cpus = requirement("karpenter.kwok.sh/instance-cpu", "Gt", "1")
+        await client.create(NODE_POOLS, pool("flexible", wanted, cpus))
+        await client.create(PODS, pod("guest", cpu="1"))
+        await clock.advance(10)
+        assert not await names(client, NODES)
+        (event,) = await events(client, "FailedScheduling")
+        assert event["message"] == (
+            "no node is created for the pod: NodePool flexible: its requirements allow 1 value of "
+            "node.kubernetes.io/instance-type, and minValues is 2"
+        )
+
+    play(scene)

@@ -86,6 +86,9 @@ def decide(
         if not left.members:
             break
         types, offers = ((), {}) if state is None else future.types_of(state.pool, choices)
+        too_few = "" if state is None else _find_too_few(state.pool, offers.values())
+        if too_few:
+            types = ()
         result = plan(left, types, case.cluster, _limits(state, limits))
         is_free &= result.reach is Reach.ANY
         for each in result.existing:
@@ -103,11 +106,24 @@ def decide(
             if state is None:
                 why[member.name].append(NO_POOL)
             else:
-                reason = reasons.get(member.name, "") if types else NO_TYPE
+                reason = reasons.get(member.name, "") if types else too_few or NO_TYPE
                 why[member.name].append(f"NodePool {state.pool.metadata.name}: {reason}")
     unplaceable = {member.name: "; ".join(why[member.name]) for member in left.members}
     unplaceable |= {each.pod: each.why for each in case.refused}
     return Decision(tuple(needed), nominated, unplaceable, is_free)
+
+
+def _find_too_few(pool: NodePool, offers: Collection[Offer]) -> str:
+    """Return the requirement whose `minValues` the offers do not reach, "" if there is none."""
+    for each in pool.spec.template.spec.requirements:
+        values = {offer.labels[each.key] for offer in offers if each.key in offer.labels}
+        if each.min_values is not None and len(values) < each.min_values:
+            number = "value" if len(values) == 1 else "values"
+            return (
+                f"its requirements allow {len(values)} {number} of {each.key}, and minValues is "
+                f"{each.min_values}"
+            )
+    return ""
 
 
 def _limits(state: PoolState | None, limits: Limits) -> Limits:

@@ -64,7 +64,10 @@ class FutureNodes:
         names: Counter[str] = Counter()
         types = []
         offers: dict[str, Offer] = {}
-        for offer in _different(offers_of(pool, self.machines, choices), choices):
+        every = offers_of(pool, self.machines, choices)
+        if all(each.min_values is None for each in pool.spec.template.spec.requirements):
+            every = _different(every, choices)
+        for offer in every:
             base = offer.machine.name
             names[base] += 1
             name = base if names[base] == 1 else f"{base}-{names[base]}"
