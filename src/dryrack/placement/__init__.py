@@ -36,6 +36,7 @@ from dryrack.placement.gangs.configurations import (
 )
 from dryrack.placement.gangs.dialects import (
     MINIMUM_LABELS,
+    STARVATION_SECONDS,
     Definition,
     Dialect,
     Flaw,
@@ -152,6 +153,7 @@ __all__ = [
     "RESERVATIONS_MAX",
     "SEARCHES_MAX",
     "SELECTED_NODE",
+    "STARVATION_SECONDS",
     "Args",
     "Check",
     "ClaimAllocation",

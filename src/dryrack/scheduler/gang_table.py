@@ -22,6 +22,7 @@ from dryrack.kinds.expansion.pod_claims import named_claim
 from dryrack.kinds.paths import get
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.placement import (
+    STARVATION_SECONDS,
     Dialect,
     Flaw,
     Membership,
@@ -30,7 +31,7 @@ from dryrack.placement import (
     membership,
 )
 from dryrack.scheduler.plan_watermark import plan_of
-from dryrack.scheduler.queue import STARVATION_SECONDS, Rank
+from dryrack.scheduler.queue import Rank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Set

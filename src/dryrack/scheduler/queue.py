@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # A pod or a gang is decided at a time.
 Unit = Name | GangKey
 
-# The threshold of the plugin in the seed.
-STARVATION_SECONDS = 60.0
 # kube-scheduler's podInitialBackoffSeconds and podMaxBackoffSeconds.
 BACKOFF_SECONDS_MIN = 1.0
 BACKOFF_SECONDS_MAX = 10.0

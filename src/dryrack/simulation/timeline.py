@@ -18,6 +18,7 @@ import msgspec
 
 from dryrack.base.errors import DryrackError
 from dryrack.placement import (
+    STARVATION_SECONDS,
     Dialect,
     DisruptionGroup,
     Gang,
@@ -26,8 +27,10 @@ from dryrack.placement import (
     NoPreemption,
     Placed,
     Preemptor,
+    Simulation,
     node_check,
     place_gang_now,
+    place_on,
     preempt_anywhere,
     preempt_for_pod,
 )
@@ -39,12 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from dryrack.kinds.resource import AllocationResult
-    from dryrack.placement import Member, NodeState
+    from dryrack.placement import Member, NodeState, Preemption
     from dryrack.simulation.engine import Settings
     from dryrack.simulation.failures import Change
     from dryrack.simulation.policies import Policy
     from dryrack.simulation.workload import Job, Shape
-    from dryrack.simulation.world import PodKey, World
+    from dryrack.simulation.world import PodKey, Standing, World
 
 # The order of events at one time.
 _END, _REPAIR, _FAILURE, _ARRIVAL = range(4)
@@ -75,6 +78,11 @@ class _Running(msgspec.Struct, gc=False):
     end: int
 
 
+# Waiting pods of equal requests and priority, and their place in the scheduler's queue.
+_Kind = tuple["Shape", int, int]
+_Rank = tuple[bool, _Waiting]
+
+
 class Timeline:
     """The run of a trace; `run` is called once."""
 
@@ -90,8 +98,10 @@ class Timeline:
         self._count = 0
         self._events: list[tuple[float, int, int, PodKey | Change]] = []
         # Pods that wait by shape and priority; gangs by themselves.
-        self._waiting: dict[tuple[Shape, int, int], deque[_Waiting]] = {}
+        self._waiting: dict[_Kind, deque[_Waiting]] = {}
         self._pods_waiting = 0
+        # Victims of preemption that have left their nodes, and whose devices are not free yet.
+        self._leaving: list[Standing] = []
         # Whether pods were interrupted, which may fit on other nodes at once.
         self._has_interrupted = False
         self._running: dict[PodKey, _Running] = {}
@@ -130,10 +140,10 @@ class Timeline:
                     arrival = next(arrivals, None)
                     if arrival is None:
                         self.measures.end_arrivals()
-                elif self._is_end(subject, number):
-                    self._end(subject)
-                if self._has_interrupted:
-                    self._retry(None)
+                    if self._has_interrupted:
+                        self._retry(None)
+                else:
+                    self._end_all(time, number, subject)
             elif subject.is_repair or subject.node or arrival is not None or self._may_end():
                 # Random failures go on for as long as pods arrive or end.
                 self._advance(time)
@@ -177,31 +187,39 @@ class Timeline:
         self._count += 1
         entry = _Waiting(-job.priority, self._now, self._count, number, worker)
         kind = self._kind(entry)
-        if kind in self._waiting or not self._try(entry, may_preempt=True):
+        if kind in self._waiting or not self._try(entry):
             self._queue_up(entry)
 
-    def _kind(self, entry: _Waiting) -> tuple[Shape, int, int]:
+    def _kind(self, entry: _Waiting) -> _Kind:
         job = self._jobs[entry.job]
         # Gangs of different sizes are refused for different reasons.
         return job.shape, job.priority, _GANG - entry.job if entry.worker == _GANG else 0
 
-    def _try(self, entry: _Waiting, *, may_preempt: bool) -> bool:
+    def _try(self, entry: _Waiting) -> bool:
         if entry.worker == _GANG:
-            return self._try_gang(entry, may_preempt=may_preempt)
+            return self._try_gang(entry)
         job = self._jobs[entry.job]
-        world = self._world
-        outcome = world.decide(job.shape, self._profile)
+        world, shape = self._world, job.shape
+        outcome = world.decide(shape, self._profile)
         if isinstance(outcome, Placed):
             self._start(entry, outcome.node, outcome.allocations)
             return True
-        if not may_preempt or not self._has_lower(job.priority) or outcome.is_error:
+        if not self._has_lower(job.priority) or outcome.is_error:
             return False
-        member = job.shape.member(job.pod(entry.worker), job.priority)
+        member = shape.member(job.pod(entry.worker), job.priority)
         found = preempt_for_pod(member, world.cluster, self._preemptor(job), self._profile)
         if isinstance(found, NoPreemption):
             return False
         preemption, placed = found
-        self._preempt([each.key for each in preemption.victims])
+        stopped = self._preempt(preemption)
+        # The pod is tried when the victims have left, and their devices are free after that.
+        pod, claims = member.pod, shape.claims
+        early = place_on(placed.node, pod, claims, (), world.cluster, profile=self._profile)
+        if isinstance(early, Placed):
+            placed = early
+            self._leaving += stopped
+        else:
+            self._free_devices(stopped)
         self._start(entry, placed.node, placed.allocations)
         return True
 
@@ -231,23 +249,43 @@ class Timeline:
         running = self._running.get(key)
         return running is not None and running.end == number
 
-    def _end(self, key: PodKey) -> None:
-        """End a pod, and try the pods that wait for its node."""
+    def _end_all(self, time: float, number: int, subject: PodKey | Change) -> None:
+        """
+        End all pods that end at this time, then try the pods that wait for their nodes.
+
+        As in a cluster, the CPU of a pod is free when it ends, and its devices are free after that,
+        when a controller releases its claims.
+        """
+        ended: list[Standing] = []
+        while True:
+            assert isinstance(subject, tuple), "pods have two numbers"
+            if self._is_end(subject, number):
+                ended.append(self._end(subject))
+            if not self._events or self._events[0][:2] != (time, _END):
+                break
+            _, _, number, subject = heapq.heappop(self._events)
+        nodes = list(dict.fromkeys(each.node for each in ended))
+        self._retry(nodes)
+        self._free_devices(ended)
+        if any(each.claims for each in ended):
+            self._retry(nodes)
+
+    def _end(self, key: PodKey) -> Standing:
+        """End a pod, which has its devices until they are freed."""
         if self._jobs[key[0]].gang:
             members = self._gangs.get(key[0], set())
             members.discard(key)
             if not members:
                 self._gangs.pop(key[0], None)
                 self._forget_members(key[0])
-        node = self._stop(key)
-        self._retry((node,))
+        return self._stop(key)
 
-    def _stop(self, key: PodKey) -> str:
+    def _stop(self, key: PodKey) -> Standing:
         running = self._running.pop(key)
         self._ends -= running.end >= 0
         standing = self._world.remove_pod(key)
         self.measures.stop(key, self._jobs[key[0]], running.started, self._now, standing.milli)
-        return standing.node
+        return standing
 
     def _forget_members(self, number: int) -> None:
         """Drop the members of a gang that wait although the gang has ended."""
@@ -265,29 +303,51 @@ class Timeline:
         """Try the pods that wait, after an event that could help on these nodes; None is all."""
         self._has_interrupted = False
         if not self._waiting or not self._settings.retry:
+            self._free_left()
             return
         states = None
         if nodes is not None:
             states = [state for name in nodes if (state := self._world.fleet.get(name))]
             if not states:
                 return
-        heads = [(line[0], kind) for kind, line in self._waiting.items()]
-        heapq.heapify(heads)
-        while heads:
-            entry, kind = heapq.heappop(heads)
-            if not self._may_fit(entry, states) or not self._try(entry, may_preempt=False):
+        heads = self._heads()
+        while heads or self._leaving:
+            if not heads:
+                self._free_left()
+                states = None
+                heads = self._heads()
                 continue
+            _, kind = heapq.heappop(heads)
             line = self._waiting[kind]
+            if not self._may_fit(line[0], states) or not self._try(line[0]):
+                continue
             self._pods_waiting -= self._number(line.popleft())
-            if line:
-                heapq.heappush(heads, (line[0], kind))
-            else:
+            if not line:
                 del self._waiting[kind]
+            if self._has_interrupted:
+                # The victims of a preemption wait, too, and may fit on any node.
+                self._has_interrupted = False
+                states = None
+                heads = self._heads()
+            elif line:
+                heapq.heappush(heads, (self._rank(line[0]), kind))
+
+    def _heads(self) -> list[tuple[_Rank, _Kind]]:
+        """Return a heap of the first pods of all lines, in the order of the scheduler's queue."""
+        heads = [(self._rank(line[0]), kind) for kind, line in self._waiting.items()]
+        heapq.heapify(heads)
+        return heads
+
+    def _rank(self, entry: _Waiting) -> _Rank:
+        starves = entry.worker == _GANG and self._now - entry.since >= STARVATION_SECONDS
+        return not starves, entry
 
     def _may_fit(self, entry: _Waiting, states: Sequence[NodeState] | None) -> bool:
+        """Return whether a pod may fit after a change of these nodes; None is all."""
         job = self._jobs[entry.job]
         shape = job.shape
-        if entry.worker == _GANG:
+        may_preempt = self._has_lower(job.priority)
+        if entry.worker == _GANG and not may_preempt:
             needed = job.gang * self._world.demand(shape)[0]
             if needed > self._world.devices - self._world.in_use:
                 return False
@@ -297,18 +357,31 @@ class Timeline:
         if check is None:
             check = node_check(shape.constraints, self._world.fleet, self._profile)
             self._checks[shape] = check
-        return any(map(check, states))
+        if any(map(check, states)):
+            return True
+        return may_preempt and self._may_preempt_on(states, job.priority, check)
+
+    def _may_preempt_on(
+        self, states: Sequence[NodeState], priority: int, check: Callable[[NodeState], bool]
+    ) -> bool:
+        """Return whether one of the nodes takes a pod if it has no pods of lower priority."""
+        with Simulation(self._world.cluster) as simulation:
+            for state in states:
+                for key, occupant in list(state.occupants.items()):
+                    if occupant.priority < priority:
+                        simulation.remove_pod(key)
+            return any(map(check, states))
 
     # Gangs.
 
-    def _try_gang(self, entry: _Waiting, *, may_preempt: bool) -> bool:
+    def _try_gang(self, entry: _Waiting) -> bool:
         job = self._jobs[entry.job]
         members = [job.shape.member(job.pod(n), job.priority) for n in range(job.workers)]
         gang = self._gang(job, members)
         cluster = self._world.cluster
         outcome = place_gang_now(gang, members, cluster, profile=self._profile)
         if not isinstance(outcome, GangPlaced):
-            if not may_preempt or not self._has_lower(job.priority):
+            if not self._has_lower(job.priority):
                 return False
 
             def fits() -> bool:
@@ -318,8 +391,12 @@ class Timeline:
             found = preempt_anywhere(cluster, self._preemptor(job), fits)
             if isinstance(found, NoPreemption):
                 return False
-            self._preempt([each.key for each in found.victims])
+            stopped = self._preempt(found)
             outcome = place_gang_now(gang, members, cluster, profile=self._profile)
+            self._leaving += stopped
+            if not isinstance(outcome, GangPlaced):
+                self._free_left()
+                outcome = place_gang_now(gang, members, cluster, profile=self._profile)
             assert isinstance(outcome, GangPlaced), "the gang fits without the victims"
         self._gang_ends[entry.job] = None if job.duration is None else self._now + job.duration
         self.measures.start_gang(job, self._now)
@@ -329,7 +406,7 @@ class Timeline:
             member = entry._replace(worker=worker)
             if placed is not None:
                 self._start(member, placed.node, tuple(placed.given.values()))
-            else:
+            elif self._kind(member) in self._waiting or not self._try(member):
                 self._queue_up(member)
         return True
 
@@ -357,13 +434,27 @@ class Timeline:
             return None
         return DisruptionGroup(key[0], sorted(self._gangs.get(key[0], ())), job.gang)
 
-    def _preempt(self, keys: Sequence[Hashable]) -> None:
-        self.measures.preemptions += len(keys)
-        self._interrupt(keys)
+    def _preempt(self, preemption: Preemption) -> Sequence[Standing]:
+        """Stop the victims; return them, whose devices have to be freed."""
+        self.measures.preemptions += len(preemption.victims)
+        return self._interrupt([each.key for each in preemption.victims])
 
-    def _interrupt(self, keys: Iterable[Hashable]) -> set[str]:
-        """Stop pods, and those that cannot run without them; they start anew later."""
-        nodes: set[str] = set()
+    def _free_left(self) -> None:
+        """Free the devices of victims that have left their nodes."""
+        stopped, self._leaving = self._leaving, []
+        self._free_devices(stopped)
+
+    def _free_devices(self, stopped: Iterable[Standing]) -> None:
+        for each in stopped:
+            self._world.free_devices(each)
+
+    def _interrupt(self, keys: Iterable[Hashable]) -> Sequence[Standing]:
+        """
+        Stop pods, and those that cannot run without them; they start anew later.
+
+        Return them; their devices have to be freed.
+        """
+        all_stopped: list[Standing] = []
         again: dict[tuple[int, int], None] = {}
         for key in keys:
             assert isinstance(key, tuple), "pods have two numbers"
@@ -383,14 +474,14 @@ class Timeline:
                     again[key] = None
             else:
                 again[key] = None
-            nodes.update(self._stop(each) for each in stopped)
-        for number, worker in again:
+            all_stopped += map(self._stop, stopped)
+        for number, worker in sorted(again):
             self._count += 1
             job = self._jobs[number]
             entry = _Waiting(-job.priority, self._now, self._count, number, worker)
             self._queue_up(entry)
             self._has_interrupted = True
-        return nodes
+        return all_stopped
 
     def _change(self, change: Change) -> None:
         """Let a device or a node fail, or come back."""
@@ -402,7 +493,9 @@ class Timeline:
                 "pods are interrupted faster than they end; increase the mean time between "
                 "failures, or set --until"
             )
-        freed = self._interrupt(keys)
+        stopped = self._interrupt(keys)
+        self._free_devices(stopped)
+        freed = {each.node for each in stopped}
         helped = self._failures.apply(change)
         for following in self._failures.after(change, self._now):
             kind = _REPAIR if following.is_repair else _FAILURE

@@ -179,9 +179,12 @@ class World:
         self._measure(state)
 
     def remove_pod(self, key: PodKey) -> Standing:
-        """Remove a pod from its node, and free its devices."""
-        standing = self._pods.pop(key)
+        """Remove a pod from its node; `free_devices` must follow."""
         self.fleet.remove_pod(key)
+        return self._pods.pop(key)
+
+    def free_devices(self, standing: Standing) -> None:
+        """Free the devices of a pod that was removed from its node."""
         for claim in standing.claims:
             self.fleet.reopen(self.allocator.set_allocation(claim, None))
         if standing.model:
@@ -190,7 +193,6 @@ class World:
         state = self.fleet.get(standing.node)
         if state is not None:
             self._measure(state)
-        return standing
 
     def demand(self, shape: Shape) -> tuple[int, int]:
         """Return what a pod takes of all its devices, and of one, on the first node that suits."""

@@ -40,6 +40,8 @@ GROUPS = (CoschedulingPodGroup, PodGroup, PodGroupV1Beta1, WorkloadV1Alpha1)
 LABEL_PREFIXES = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 _NAME = "name"
 MINIMUM = "min-available"
+# A gang that has waited for so long precedes all others, as in the seed's plugin.
+STARVATION_SECONDS = 60.0
 # The labels of a pod that state the minimum of its gang.
 MINIMUM_LABELS = tuple(f"{prefix}/{MINIMUM}" for prefix in LABEL_PREFIXES)
 

@@ -101,7 +101,8 @@ def _job(row: Row, shapes: Shapes) -> Job:
         duration=row.optional("duration"),
         shape=shape,
         workers=workers,
-        gang=least if gang == "true" and workers > 1 else 0,
+        # A gang of one is none.
+        gang=least if gang == "true" and least > 1 else 0,
         priority=row.whole("priority", 0),
         queue=row.text("queue"),
     )
