@@ -194,7 +194,10 @@ apiVersion: dryrack.dev/v1alpha1
 kind: Scenario
 fleet:
   nodes:
-    - {kind: Node, metadata: {name: n0}, status: {allocatable: {cpu: "8", pods: "10"}}}
+    - name: n0
+      labels: {zone: a}
+      taints: [{key: k, effect: NoSchedule}]
+      capacity: {cpu: "8", pods: "10"}
 objects:
   - {kind: DeviceClass, metadata: {name: gpu}}
   - kind: ResourceSlice
@@ -227,7 +230,10 @@ def test_a_recording_has_the_pods_and_the_fleet() -> None:
     fleet = read_input_fleet(source)
 
     assert [(job.arrival, job.duration, job.shape.devices) for job in trace.jobs] == [(10, None, 1)]
-    assert [node.metadata.name for node in fleet.nodes] == ["n0"]
+    [node] = fleet.nodes
+    assert (node.metadata.name, node.metadata.labels) == ("n0", {"zone": "a"})
+    assert str(node.status.allocatable["cpu"]) == "8"
+    assert node.spec.taints[0].key == "k"
 
 
 def test_a_list_of_nodes_is_known_by_its_columns() -> None:

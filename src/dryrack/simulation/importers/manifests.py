@@ -169,6 +169,8 @@ def read_recording(lines: Sequence[str], source: str) -> Trace:
         number = len(members)
         arrival = max(each.arrival for each in members)
         least = min(_minimum(first.shape) or number, number)
+        # A gang of one is none.
+        least = least if least > 1 else 0
         changed = {"name": name, "arrival": arrival, "workers": number, "gang": least}
         jobs.append(msgspec.structs.replace(first, **changed))
     return Trace(tuple(sorted(jobs, key=lambda job: job.arrival)), check)
@@ -183,12 +185,23 @@ def _minimum(shape: Shape) -> int:
 def read_recorded_fleet(lines: Sequence[str], source: str) -> FleetSpec:
     """Read the nodes and devices of a recording; raises `TraceError`."""
     [scenario] = _documents(lines, source)[:1] or [{}]
-    nodes = get(scenario, "fleet.nodes", [])
+    nodes = map(_recorded_node, get(scenario, "fleet.nodes", []))
     objects = get(scenario, "objects", [])
     fleet = objects_fleet([*nodes, *objects], source)
     if not fleet.nodes:
         raise TraceError(f"{source}: not a recording: it has no nodes; write one: dryrack record")
     return fleet
+
+
+def _recorded_node(node: Raw) -> Raw:
+    """Return the Node of an entry of a scenario's fleet."""
+    amounts = get(node, "capacity", {})
+    return {
+        "kind": "Node",
+        "metadata": {"name": get(node, "name", ""), "labels": get(node, "labels", {})},
+        "spec": {"taints": get(node, "taints", [])},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
 
 
 def objects_fleet(documents: Sequence[Raw], source: str) -> FleetSpec:
@@ -233,7 +246,8 @@ def read_manifests(lines: Sequence[str], source: str, arrivals: Arrivals) -> Tra
         duration = None if arrivals.duration is None else draws.exponential(arrivals.duration)
         priority = int(get(pod, "spec.priority", 0))
         name = f"{_name(pod)}-{number + 1}"
-        gang = min(_minimum(shape), workers) if workers > 1 else 0
+        gang = min(_minimum(shape), workers)
+        gang = gang if gang > 1 else 0
         queue = _namespace(pod)
         jobs.append(Job(name, now, duration, shape, max(1, workers), gang, priority, queue))
         now += draws.exponential(3600 / arrivals.per_hour)
