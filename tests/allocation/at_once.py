@@ -21,6 +21,7 @@ from dryrack.allocation.supply.pools import Inventory
 from dryrack.allocation.supply.usage import UsageSnapshot
 from dryrack.cel import DerivedTable
 from dryrack.cel.selectors import SelectorTable
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +44,7 @@ class Standing:
     features: Features = field(default_factory=Features.defaults)
     allocated: Taken = field(default_factory=UsageSnapshot)
     compiler: Callable[[str], Program | CompileError] | None = None
-    release: Release = Release.V1_36
+    release: Release = DEFAULT_RELEASE
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim], memo: SearchMemo | None = None

@@ -17,6 +17,7 @@ from dryrack.allocation import (
 )
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.resource import AllocationResult, DeviceClass, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def allocator(
     held: Mapping[str, AllocationResult] | None = None,
     classes: Iterable[DeviceClass] = (),
     features: Features | None = None,
-    release: Release = Release.V1_36,
+    release: Release = DEFAULT_RELEASE,
     chance: Chance | None = None,
     memo: SearchMemo | None = None,
 ) -> LiveAllocator:

@@ -143,7 +143,7 @@ def test_slices_with_groups_are_ignored_without_the_gate() -> None:
         serving.allocate(node(), [claim(all_devices("r"))])
     serving.drop_slice("grouped")
     assert refused(serving.allocate(node(), [claim(request("r"))]))
-    before = allocator([plain, grouped_slice, shared])
+    before = allocator([plain, grouped_slice, shared], release=Release.V1_36)
     assert given(before.allocate(node(), [claim(request("r"))])) == [["a"]]
 
 
@@ -265,7 +265,7 @@ def test_derived_attributes_need_their_gate() -> None:
 
     expected = "cannot handle request with derived attributes, the feature is disabled"
     assert str(refusal.value) == f"claim claim, request r: {expected}"
-    before = allocator(pool(devices(2)))
+    before = allocator(pool(devices(2)), release=Release.V1_36)
     assert refused(before.allocate(node(), wanted))
 
 
@@ -328,7 +328,8 @@ def test_devices_that_skip_operations_need_a_node_that_declares_it() -> None:
 
 def test_releases_before_1_37_have_no_optional_operations() -> None:
     """An API server of 1.36 drops the field."""
-    outcome = allocator(skipping()).allocate(node(), [claim(request("r"))])
+    serving = allocator(skipping(), release=Release.V1_36)
+    outcome = serving.allocate(node(), [claim(request("r"))])
 
     assert isinstance(outcome, Allocated)
     assert outcome.results[0].devices.results[0].skip_node_operations == ()
@@ -338,7 +339,7 @@ def test_the_limit_of_results_is_checked_request_by_request() -> None:
     """Errors of later requests are not reached, and the text says how far it came."""
     wanted = [claim(request("a", 20), request("b", 13), request("c", deviceClassName="none"))]
     with pytest.raises(AllocationError) as before:
-        allocator(pool(devices(1))).allocate(node(), wanted)
+        allocator(pool(devices(1)), release=Release.V1_36).allocate(node(), wanted)
     with pytest.raises(AllocationError) as after:
         allocator(pool(devices(1)), release=Release.V1_37).allocate(node(), wanted)
 
@@ -359,8 +360,9 @@ def test_list_attributes_are_evaluated_without_their_gate() -> None:
     after = allocator(pool([listed]), classes=gpu, release=Release.V1_37)
 
     assert given(after.allocate(node(), wanted)) == [["gpu-0"]]
+    before = allocator(pool([listed]), classes=gpu, release=Release.V1_36)
     with pytest.raises(AllocationError, match="expression of type 'any' cannot be range"):
-        allocator(pool([listed]), classes=gpu).allocate(node(), wanted)
+        before.allocate(node(), wanted)
 
 
 def test_reasons_read_names_in_backquotes() -> None:

@@ -9,6 +9,7 @@ from tests.allocation.builders import DRIVER, device, node, slice_
 from dryrack.allocation import Features, Release
 from dryrack.allocation.model.identity import PoolId
 from dryrack.allocation.supply.pools import Inventory, Pool
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def one(name: str, *, generation: int = 1, count: int = 1, devices: Any = (), **
 
 
 def pools(*slices: Any, on: str = "node-1", **labels: str) -> tuple[Pool, ...]:
-    return Inventory(slices, FEATURES, Release.V1_36).pools(node(on, **labels))
+    return Inventory(slices, FEATURES, DEFAULT_RELEASE).pools(node(on, **labels))
 
 
 def names(pool: Pool) -> list[str]:
@@ -115,7 +116,7 @@ def test_a_node_costs_its_own_slices_only(monkeypatch: pytest.MonkeyPatch) -> No
     slices = [
         one(f"s-{n}", pool=f"node-{n}", devices=["x"], nodeName=f"node-{n}") for n in range(10_000)
     ]
-    inventory = Inventory([*slices, one("s", pool="s", allNodes=True)], FEATURES, Release.V1_36)
+    inventory = Inventory([*slices, one("s", pool="s", allNodes=True)], FEATURES, DEFAULT_RELEASE)
     looked_at: list[int] = []
     view = Inventory._view
 

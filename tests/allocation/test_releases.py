@@ -72,8 +72,10 @@ def test_distinct_devices_of_one_request_are_compared_since_1_37() -> None:
     rule = {"distinctAttribute": f"{DRIVER}/numa"}
     wanted = [claim(request("r", 3), constraints=[rule])]
 
-    assert given(allocator(pool(offered)).allocate(node(), wanted)) == [["a", "b", "c"]]
-    assert refused(allocator(pool(offered), release=Release.V1_37).allocate(node(), wanted))
+    before = allocator(pool(offered), release=Release.V1_36)
+    after = allocator(pool(offered), release=Release.V1_37)
+    assert given(before.allocate(node(), wanted)) == [["a", "b", "c"]]
+    assert refused(after.allocate(node(), wanted))
 
 
 def test_all_devices_include_full_ones_since_1_37() -> None:
@@ -92,7 +94,7 @@ def test_all_devices_include_full_ones_since_1_37() -> None:
         )
     ]
 
-    before = allocator(pool(offered), held=held)
+    before = allocator(pool(offered), held=held, release=Release.V1_36)
     after = allocator(pool(offered), held=held, release=Release.V1_37)
     assert given(before.allocate(node(), wanted)) == [["gpu-1"]]
     assert refused(after.allocate(node(), wanted))
@@ -106,7 +108,8 @@ def test_a_share_without_capacity_draws_once_since_1_37() -> None:
     slices = pool(offered, sets=[counters(memory=10)])
     wanted = [claim(request("r"))]
 
-    assert refused(allocator(slices, held=held).allocate(node(), wanted))
+    before = allocator(slices, held=held, release=Release.V1_36)
+    assert refused(before.allocate(node(), wanted))
     after = allocator(slices, held=held, release=Release.V1_37)
     assert given(after.allocate(node(), wanted)) == [["gpu-0"]]
 
@@ -158,7 +161,7 @@ def test_errors_name_the_device_since_1_37() -> None:
     """And they say how to guard a selector."""
     wanted = [claim(request("r", select=f'device.attributes["{DRIVER}"].x == 1'))]
     with pytest.raises(AllocationError) as before:
-        allocator(pool(devices(1))).allocate(node(), wanted)
+        allocator(pool(devices(1)), release=Release.V1_36).allocate(node(), wanted)
     with pytest.raises(AllocationError) as after:
         allocator(pool(devices(1)), release=Release.V1_37).allocate(node(), wanted)
 

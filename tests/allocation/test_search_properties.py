@@ -33,6 +33,7 @@ from dryrack.allocation.proof.bounds import Bounds
 from dryrack.allocation.proof.search_proof import SearchProof
 from dryrack.allocation.proof.symmetry import DeviceSymmetry
 from dryrack.allocation.search import allocator as allocator_module
+from dryrack.kinds.releases import DEFAULT_RELEASE
 
 if TYPE_CHECKING:
     from dryrack.kinds.resource import ResourceClaim, ResourceSlice
@@ -384,7 +385,7 @@ def test_the_order_of_slices_does_not_matter(problem: Any, chance: Random) -> No
 def _told(
     slices: list[ResourceSlice],
     claims: list[ResourceClaim],
-    release: Release = Release.V1_36,
+    release: Release = DEFAULT_RELEASE,
     *,
     features: Features | None = None,
 ) -> object:

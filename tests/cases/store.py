@@ -50,11 +50,11 @@ def read(path: Path) -> Json:
 
 def cases(kind: Kind, environment: Mapping[str, str] = os.environ) -> list[Json]:
     """All cases of a kind: our own, and those of the directory in `DRYRACK_CASES`."""
-    own = [_of_release(read(path), each) for path in own_files(kind) for each in Release]
+    own = [of_release(read(path), each) for path in own_files(kind) for each in Release]
     return [*own, *_others(kind, environment.get("DRYRACK_CASES"))]
 
 
-def _of_release(case: Json, release: Release) -> Json:
+def of_release(case: Json, release: Release) -> Json:
     """The case with the answer of a release."""
     earlier: dict[str, Json] = case.pop("earlier", {})
     releases = [each.value for each in Release]

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.cel.recordings import ENVIRONMENTS, checked_cases
 
 from dryrack.cel.checking.checker import Checked
 from dryrack.cel.checking.environment import Environment
 from dryrack.cel.checking.frontend import compile_text
 from dryrack.cel.parsing import ast
 from dryrack.cel.parsing.source import Issues
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
-ENVIRONMENTS = {
-    "stored": Environment(
-        consumable_capacity=True, list_type_attributes=False, new_expressions=False
-    ),
-    "new": Environment(consumable_capacity=False, list_type_attributes=False, new_expressions=True),
-    "lists": Environment(consumable_capacity=True, list_type_attributes=True, new_expressions=True),
-}
-STORED = ENVIRONMENTS["stored"]
-CASES: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("check_cases.yaml").read_text(encoding="utf-8")
-)
+STORED = Environment(consumable_capacity=True, list_type_attributes=False, new_expressions=False)
+CASES = checked_cases()
+
+
+def environment(name: str, release: Release = DEFAULT_RELEASE) -> Environment:
+    return Environment(
+        consumable_capacity=ENVIRONMENTS[name].get("consumableCapacity", False),
+        list_type_attributes=ENVIRONMENTS[name].get("listTypeAttributes", False),
+        new_expressions=ENVIRONMENTS[name].get("newExpressions", False),
+        release=release,
+    )
 
 
 def checked(text: str, env: Environment = STORED) -> Checked:
@@ -44,22 +44,21 @@ def overloads(text: str, env: Environment = STORED) -> tuple[str, ...]:
     return result.references[result.expr.id].overload_ids
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: f"{c['expression']} in {c.get('environment', 'stored')}"
-)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_the_verdict_is_that_of_kubernetes(case: dict[str, Any]) -> None:
     """Every recorded expression has the recorded type, or is refused at the recorded place."""
-    result = compile_text(case["expression"], ENVIRONMENTS[case.get("environment", "stored")])
+    env = environment(case["environment"], Release(case["release"]))
+    result = compile_text(case["expression"], env)
 
     if isinstance(result, Checked):
-        assert case.get("type") == str(result.output_type)
+        assert case["answer"].get("type") == result.output_type.qualified()
     else:
-        assert result.text.startswith(case.get("refused", "it is not refused"))
+        assert result.text.startswith(case["answer"].get("refused", "it is not refused"))
 
 
 def test_there_are_enough_cases() -> None:
     """The file of recorded answers was found and read whole."""
-    assert len(CASES) > 400
+    assert len(CASES) > 400 * len(Release)
 
 
 def test_a_call_on_an_unknown_value_keeps_every_overload() -> None:
@@ -101,7 +100,7 @@ def test_unknown_overloads_make_the_result_dynamic() -> None:
 def test_gates_hide_what_they_guard_from_new_expressions_only(env: str, accepted: bool) -> None:
     """A stored expression may use `includes` and the field even if the gates are off."""
     for text in ("device.allowMultipleAllocations", "device.attributes['a'].b.includes(1)"):
-        result = compile_text(text, ENVIRONMENTS[env])
+        result = compile_text(text, environment(env))
 
         assert isinstance(result, Checked) is accepted
 

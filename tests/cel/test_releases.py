@@ -114,16 +114,26 @@ def test_includes_is_limited_up_to_1_36() -> None:
 
     assert message == "'includes' function cannot be applied to lists longer than 48 values"
     assert cost == 5
+    assert program(f'{ATTRIBUTES}.includes("x")', BEFORE).max_cost == 3 + 48
     undeclared = refusal(text, environment(new=True))
     assert "undeclared reference to 'includes'" in undeclared
 
 
 @pytest.mark.parametrize(
     ("text", "estimate"),
-    [("[1, 2, 3].includes(2)", 10 + 3), ('"abcd".includes("a")', 4), ("5.includes(5)", 1)],
+    [
+        ("[1, 2, 3].includes(2)", 10 + 3),
+        ('"abcd".includes("a")', 4),
+        ("5.includes(5)", 1),
+        ("{1: 2}.includes(1)", 30 + 1),
+        # Keys are texts, and each is priced as the value.
+        (f'{ATTRIBUTES}.includes("x")', 3 + 32 * (1 + 7)),
+        ('device.attributes.includes("x")', 2 + 32 * (1 + 4)),
+        (f'device.capacity["{DOMAIN}"].includes("x")', 3 + 32),
+    ],
 )
 def test_includes_is_estimated_by_the_size_of_its_target(text: str, estimate: int) -> None:
-    """The elements of a list, the characters of a text, and one for a number."""
+    """The elements of a list, the keys of a map, the characters of a text, one for a number."""
     assert program(text, environment()).max_cost == estimate
 
 
@@ -187,6 +197,14 @@ def test_a_duration_of_a_number_does_not_compile_since_1_37() -> None:
     assert "invalid duration argument" in refusal(text, environment(Release.V1_36))
     late = f"duration({ATTRIBUTES}.numa) == duration('1s')"
     assert answer(late, environment())[0] == "no such overload: duration(int)"
+
+
+def test_a_literal_names_a_type_and_no_variable_since_1_37() -> None:
+    """`list` is a type of its own there, although Kubernetes cannot make a list by its name."""
+    assert answer("list{} == []", environment()) == ("unknown type 'list'", 40)
+    assert "'list' is not a message type" in refusal("list{} == []", environment(Release.V1_36))
+    text = "[1].exists(duration, type(duration{}) == type(duration('1s')))"
+    assert answer(text, environment())[0] == "unknown type 'duration'"
 
 
 def test_arithmetic_leaves_quantities_alone_since_1_37() -> None:

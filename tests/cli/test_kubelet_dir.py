@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.command import dryrack
 from tests.cli.test_up import asked, fetched
+from tests.publisher.real_publisher import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dryrack.kinds.raw import Raw
 
@@ -71,13 +71,6 @@ def plugin(kubelets: Path, kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]
         program.terminate()
 
 
-def until(find: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not find():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
-
-
 def test_a_driver_program_serves_the_pods_of_its_node(kubelets: Path, tmp_path: Path) -> None:
     """A pod waits for it, gets its environment, and is deleted when it has unprepared the claim."""
     up = dryrack("up", "--detach", "--nodes", "1", "--kubelet-dir", str(kubelets))
@@ -101,7 +94,7 @@ def test_a_driver_program_serves_the_pods_of_its_node(kubelets: Path, tmp_path: 
         program.kill()
         program.wait()
         asked(config, f"{PODS}/uses-one", method="DELETE")
-        time.sleep(2)
+        until(lambda: "unprepare dynamic resources" in (config.parent / "log").read_text())
         assert len(pods()) == 1, "the pod waits for the driver"
     with plugin(kubelets, config):
         until(lambda: not pods())

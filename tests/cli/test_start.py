@@ -20,25 +20,36 @@ print(" ".join(sys.modules), file=sys.stderr)
 """
 
 
-def packages_after(*words: str) -> set[str]:
-    """Return the packages that a command has loaded, and aiohttp and asyncio if loaded."""
+def modules_after(*words: str) -> set[str]:
+    """Return the modules that a command has loaded."""
     done = subprocess.run(
         [sys.executable, "-c", _SHOW, *words], capture_output=True, text=True, check=True
     )
-    loaded = done.stderr.splitlines()[-1].split()
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def packages_of(loaded: set[str]) -> set[str]:
+    """Return the packages of dryrack in these modules, and aiohttp and asyncio if loaded."""
     packages = {name.split(".")[1] for name in loaded if name.startswith("dryrack.")}
-    return packages | ({"aiohttp", "asyncio"} & set(loaded))
+    return packages | ({"aiohttp", "asyncio"} & loaded)
 
 
 @pytest.mark.parametrize("words", [("--version",), ("up", "--help")])
-def test_who_asks_the_program_about_itself_waits_for_no_room(words: tuple[str, ...]) -> None:
-    """The version and the help are answered at once."""
-    assert packages_after(*words) == {"base", "cli"}
+def test_the_version_and_the_help_load_only_options(words: tuple[str, ...]) -> None:
+    """The help names the releases of Kubernetes, and needs none of their tables."""
+    loaded = modules_after(*words)
+
+    assert packages_of(loaded) == {"base", "cli", "kinds"}
+    assert {name for name in loaded if name.startswith("dryrack.kinds")} == {
+        "dryrack.kinds",
+        "dryrack.kinds.releases",
+        "dryrack.kinds.releases.release",
+    }
 
 
-def test_lint_loads_what_judges_and_nothing_that_runs() -> None:
-    """It is run on every save of a file."""
-    assert packages_after("lint", _FLEET) == {
+def test_lint_loads_no_engine() -> None:
+    """An editor runs it each time that it saves a file."""
+    assert packages_of(modules_after("lint", _FLEET)) == {
         "base",
         "cel",
         "cli",
@@ -50,5 +61,5 @@ def test_lint_loads_what_judges_and_nothing_that_runs() -> None:
 
 
 def test_allocate_decides_without_a_cluster() -> None:
-    """Neither engines nor the way to a cluster are loaded for files."""
-    assert not packages_after("allocate", _FLEET) & {*_ENGINES, "aiohttp", "asyncio"}
+    """For files, it loads neither engines nor the client of a cluster."""
+    assert not packages_of(modules_after("allocate", _FLEET)) & {*_ENGINES, "aiohttp", "asyncio"}

@@ -65,7 +65,11 @@ async def phase(gates: dict[str, bool]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("gates", "outcome"), [({}, "Pending"), ({"DRADeviceTaints": False}, "Running")]
+    ("gates", "outcome"),
+    [
+        ({}, "Pending"),
+        ({"DRADeviceTaints": False, "DRADeviceTaintRules": False}, "Running"),
+    ],
 )
 def test_gates_decide_which_devices_are_given(gates: dict[str, bool], outcome: str) -> None:
     """Without the gate for taints nobody looks at them, as in Kubernetes' own scheduler."""

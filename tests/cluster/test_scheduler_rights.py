@@ -30,7 +30,7 @@ from dryrack.client.endpoints import (
     COSCHEDULING_POD_GROUPS,
     DEFINITIONS,
     NODES,
-    POD_GROUPS,
+    POD_GROUPS_V1BETA1,
     PODS,
     SLICES,
     STORAGE_CLASSES,
@@ -73,17 +73,18 @@ def manifests() -> list[Raw]:
 
 @dataclass(slots=True)
 class Trouble:
-    """Requests that are refused once each, by method and the end of their path."""
+    """Refuses requests by method and the end of their path, as often as it was asked to."""
 
-    waiting: dict[tuple[str, str], Response] = field(default_factory=dict)
+    waiting: list[tuple[str, str, Response]] = field(default_factory=list)
 
     def once(self, method: str, path_end: str, response: Response) -> None:
-        self.waiting[method, path_end] = response
+        self.waiting.append((method, path_end, response))
 
     def __call__(self, request: Request) -> Response | None:
-        for method, path_end in self.waiting:
+        for number, (method, path_end, response) in enumerate(self.waiting):
             if request.method == method and request.path.endswith(path_end):
-                return self.waiting.pop((method, path_end))
+                del self.waiting[number]
+                return response
         return None
 
 
@@ -184,14 +185,16 @@ class Play:
         await self._preemption()
 
     async def _in_spite_of_trouble(self) -> None:
-        """Somebody else writes at the same time, and the server fails once."""
+        """Another client writes at the same time, and the server fails."""
         self.trouble.once("PUT", "/resourceclaims/conflict", refusal(409, "Conflict"))
         await self.pod("conflict", claim=await self.claim("conflict"))
         await self.bound("conflict")
-        self.trouble.once("POST", "/pods/failure/binding", refusal(500, "InternalError"))
+        # A binding that fails once is tried again; after four failures it is given up.
+        for name in ("failure", "lost"):
+            for _ in range(4):
+                self.trouble.once("POST", f"/pods/{name}/binding", refusal(500, "InternalError"))
         await self.pod("failure", claim=await self.claim("failure"))
         await self.bound("failure")
-        self.trouble.once("POST", "/pods/lost/binding", refusal(500, "InternalError"))
         await self.pod("lost", requests={"example.com/gpu": "1"})
         await self.bound("lost")
 
@@ -254,7 +257,7 @@ class Play:
         await self.admin.create(DEFINITIONS, definition)
         metadata = {"name": "group", "namespace": "default"}
         policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
-        await self.admin.create(POD_GROUPS, {"metadata": metadata, "spec": policy})
+        await self.admin.create(POD_GROUPS_V1BETA1, {"metadata": metadata, "spec": policy})
         await self.pod("native", schedulingGroup={"podGroupName": "group"})
         await self.bound("native")
         await self.until("served", self._takes_groups)
@@ -304,6 +307,7 @@ def test_the_rights_are_all_used_and_all_that_is_used() -> None:
             chance=chance,
             authorization=AuthorizationMode.RBAC,
             runtime_config=parse("api/all=true"),
+            feature_gates={"GenericWorkload": True},
         )
         plane = build_control_plane(options)
         admin = plane.client()

@@ -26,6 +26,7 @@ from dryrack.client.errors import ApiError
 from dryrack.client.informer import Name
 from dryrack.cluster.control_plane import ControlPlaneOptions
 from dryrack.cluster.embedded import embedded
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
 DEFINITIONS = Endpoint(
     "apiextensions.k8s.io",
@@ -50,9 +51,11 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def play(
-    scene: Callable[[Client], Awaitable[object]], serving: RuntimeConfig | None = None
+    scene: Callable[[Client], Awaitable[object]],
+    serving: RuntimeConfig | None = None,
+    release: Release = DEFAULT_RELEASE,
 ) -> None:
-    options = ControlPlaneOptions(runtime_config=serving or RuntimeConfig())
+    options = ControlPlaneOptions(runtime_config=serving or RuntimeConfig(), release=release)
 
     async def run() -> None:
         async with embedded(options) as cluster:
@@ -180,7 +183,7 @@ def test_a_group_stays_while_it_has_pods() -> None:
         await client.delete(PODS, "p", namespace="play")
         await scenes.settled_one(client, POD_GROUPS, Name("play", "busy"), lambda it: it is None)
 
-    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}))
+    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}), Release.V1_36)
 
 
 def test_a_claim_of_a_group_comes_and_goes_with_the_group() -> None:
@@ -203,7 +206,7 @@ def test_a_claim_of_a_group_comes_and_goes_with_the_group() -> None:
         await client.delete(PODS, "p", namespace="play")
         await scenes.settled(client, CLAIMS, lambda every: not every)
 
-    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}))
+    play(scene, RuntimeConfig({"scheduling.k8s.io/v1alpha2": True}), Release.V1_36)
 
 
 def test_a_silent_node_runs_nothing() -> None:

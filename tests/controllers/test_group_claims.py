@@ -19,6 +19,7 @@ from dryrack.cluster.embedded import embedded
 from dryrack.controllers.claims import creation, release
 from dryrack.controllers.objects import owners_of, status_of, uid_of
 from dryrack.controllers.writes import Report, Update
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -148,8 +149,10 @@ def test_a_claim_is_free_when_its_group_is_gone() -> None:
 async def test_a_group_that_is_gone_frees_claims_that_its_status_does_not_name() -> None:
     """The status is written after the claim, and that write can fail."""
     clock = VirtualClock()
-    served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true")
-    options = ControlPlaneOptions(clock=clock, chance=CountingChance(), runtime_config=served)
+    served = runtime_config.parse("scheduling.k8s.io/v1alpha2=true", Release.V1_36)
+    options = ControlPlaneOptions(
+        clock=clock, chance=CountingChance(), runtime_config=served, release=Release.V1_36
+    )
     async with embedded(options) as cluster:
         client = cluster.client
         policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}

@@ -224,7 +224,9 @@ async def _run_a_group(stage: Stage) -> None:
 
 
 _of_a_pod = pytest.mark.stage(prepare=_run_a_pod, runtime_config=WITH_RULES)
-_of_a_group = pytest.mark.stage(prepare=_run_a_group, runtime_config=WITH_RULES_AND_GROUPS)
+_of_a_group = pytest.mark.stage(
+    prepare=_run_a_group, runtime_config=WITH_RULES_AND_GROUPS, release=Release.V1_36
+)
 
 
 @_of_a_pod

@@ -22,6 +22,7 @@ from dryrack.client.errors import ForbiddenError, InvalidError
 from dryrack.cluster.assembly import assemble_engines
 from dryrack.cluster.engines import running_engines
 from dryrack.cluster.initial_objects import virtual_node
+from dryrack.kinds.releases import Release
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -40,6 +41,7 @@ def storage_class(name: str, **more: Any) -> Raw:
     return {"metadata": metadata, "provisioner": "ebs.csi.aws.com", **more}
 
 
+@pytest.mark.stage(release=Release.V1_36)
 async def test_a_claim_gets_a_volume_of_its_size(stage: VolumeStage) -> None:
     """The new volume has the class and the mode of the claim."""
     await stage.make(

@@ -14,6 +14,7 @@ from dryrack.conversion import convert_gangs, note_scheduler_names, set_schedule
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.core import Pod
 from dryrack.kinds.documents import read
+from dryrack.kinds.releases import Release
 from dryrack.linter import Severity, lint
 from dryrack.placement.gangs.dialects import definitions, gang_of, membership
 
@@ -91,16 +92,19 @@ def _minimum(text: str) -> int:
     return gang.min_count
 
 
+@pytest.mark.parametrize("release", Release)
 @pytest.mark.parametrize(("first", "second"), list(permutations(FORMATS, 2)))
-def test_every_format_survives_the_way_through_another(first: str, second: str) -> None:
+def test_every_format_survives_the_way_through_another(
+    first: str, second: str, release: Release
+) -> None:
     """The objects are the same afterwards, in the order of their text or in another."""
-    start = convert(LABELS, _to(first))
-    there = convert(start, _to(second))
-    back = convert(there, _to(first))
+    start = convert(LABELS, _to(first, release.value))
+    there = convert(start, _to(second, release.value))
+    back = convert(there, _to(first, release.value))
 
     assert sorted(objects(back), key=str) == sorted(objects(start), key=str)
-    assert convert(there, _to(second)) == there
-    found = lint([("a.yaml", there.encode())], lambda *_: ())
+    assert convert(there, _to(second, release.value)) == there
+    found = lint([("a.yaml", there.encode())], lambda *_: (), release=release)
     assert [each for each in found if each.severity is Severity.ERROR] == []
 
 

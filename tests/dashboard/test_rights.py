@@ -56,6 +56,7 @@ async def _looked_at() -> Witness:
         chance=chance,
         authorization=AuthorizationMode.RBAC,
         runtime_config=parse("api/all=true"),
+        feature_gates={"GenericWorkload": True},
     )
     async with embedded(options, engines=()) as cluster:
         admin = cluster.client

@@ -81,18 +81,22 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether it works with kube-scheduler and the kubelet as it does on a virtual cluster."""
     runtime_config: dict[str, bool] = {}
     feature_gates: tuple[str, ...] = ()
-    """Those that Kubernetes 1.36 has switched off."""
+    """Gates that are off by default, and that the example needs."""
 
     @property
     def directory(self) -> Path:
         return ROOT / self.name
 
     @property
+    def objects(self) -> list[Raw]:
+        """The objects of all manifests."""
+        paths = [path for step in self.steps for path in self.manifests(step)]
+        return [each for path in paths for each in yaml.safe_load_all(path.read_text())]
+
+    @property
     def namespaces(self) -> tuple[str, ...]:
         """The namespaces that the example creates, or the default one; the first is the usual."""
-        paths = [path for step in self.steps for path in self.manifests(step)]
-        objects = [each for path in paths for each in yaml.safe_load_all(path.read_text())]
-        names = [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"]
+        names = [each["metadata"]["name"] for each in self.objects if each["kind"] == "Namespace"]
         return tuple(names) or ("default",)
 
     @property
@@ -107,6 +111,10 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words += ["--instance-type", self.instance_type] if self.instance_type else []
         words += [word for each in self.devices for word in ("--devices", each)]
         words += [f"--runtime-config {version}=true" for version in self.runtime_config]
+        if self.feature_gates:
+            words.append(
+                f"--feature-gates {','.join(f'{each}=true' for each in self.feature_gates)}"
+            )
         return " ".join(words)
 
     def manifests(self, step: Step) -> list[Path]:

@@ -14,7 +14,7 @@ from tests.examples.expectations import Container, Seen, Step, place, problems
 
 from dryrack.apiserver.runtime_config import RuntimeConfig
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS, TAINT_RULES_V1
 from dryrack.client.errors import NotFoundError
 from dryrack.client.timekeeping import VirtualClock
 from dryrack.client.transport import ADMIN, Request
@@ -49,7 +49,7 @@ DEFINED_BY: dict[str, Callable[[], str]] = {
     "publish": definitions,
     "schedule": partial(definitions, POD_GROUPS),
 }
-_KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES}
+_KINDS = {"pod": PODS, "resourceclaim": CLAIMS, "devicetaintrule": TAINT_RULES_V1}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -108,6 +108,7 @@ async def test_an_example_holds_on_the_embedded_plane(name: str) -> None:
         chance=CountedChance(),
         drivers=drivers,
         runtime_config=RuntimeConfig(example.runtime_config),
+        feature_gates=dict.fromkeys(example.feature_gates, True),
     )
 
     engines = EngineOptions(

@@ -112,10 +112,14 @@ class ExampleNode:
                 self.real.kubectl("delete", "-f", file, "--ignore-not-found", "--wait=false")
 
 
+def _applies(example: Example) -> bool:
+    return RELEASE.knows(example.feature_gates) and RELEASE.has(example.objects)
+
+
 @pytest.fixture(scope="module")
 def node(start_module_cluster: StartModuleCluster) -> ExampleNode:
     """One cluster, with all that an example needs and Kubernetes has switched off."""
-    examples = [each for each in EXAMPLES if RELEASE.knows(each.feature_gates)]
+    examples = [each for each in EXAMPLES if _applies(each)]
     gates = {gate: True for each in examples for gate in each.feature_gates}
     versions = {version: on for each in examples for version, on in each.runtime_config.items()}
     options = Options(feature_gates=gates, runtime_config=versions)
@@ -125,10 +129,8 @@ def node(start_module_cluster: StartModuleCluster) -> ExampleNode:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.name)
 def test_an_example_holds_on_a_real_node(example: Example, node: ExampleNode) -> None:
     """Step by step; what containers have, they say themselves."""
-    if not RELEASE.knows(example.feature_gates):
-        pytest.skip(
-            f"Kubernetes {RELEASE.minor} lacks a gate of {', '.join(example.feature_gates)}"
-        )
+    if not _applies(example):
+        pytest.skip(f"Kubernetes {RELEASE.minor} lacks a gate or a kind of the example")
     node.offer(example.devices)
     try:
         for step in example.steps:

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dryrack.allocation import Features, Release
+from dryrack.allocation import Features
 from dryrack.allocation.supply.pools import Inventory as Sight
 from dryrack.hardware.inventory import Origin, PerDevice, Pool, Section, SourceKind, ThisNode
 from dryrack.hardware.pool_plan import CreateSlice, SliceWrite, UpdateSlice
@@ -14,6 +14,7 @@ from dryrack.hardware.slicing import node_owner, slices_of
 from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.meta import ObjectMeta
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.resource import Device, ResourceSlice
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def seen_in_order(slices: Sequence[Raw], on: str = NODE) -> tuple[str, ...] | No
     """Return these devices for slices that arrive in this order, for any node."""
     node = Node(metadata=ObjectMeta(name=on))
     typed = [decode(each, ResourceSlice) for each in slices]
-    pools = Sight(typed, Features.defaults(), Release.V1_36).pools(node)
+    pools = Sight(typed, Features.defaults(), DEFAULT_RELEASE).pools(node)
     if not pools:
         return ()
     [pool] = pools

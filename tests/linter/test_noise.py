@@ -303,7 +303,7 @@ def test_the_gate_of_a_mapping_to_resources_of_the_node_is_named() -> None:
     """It is another gate than that of lists in attributes."""
     mapped = SLICE.replace(
         "  - name: gpu-1\n",
-        "  - name: gpu-1\n    nodeAllocatableResourceMappings: {cpu: {quantity: '1'}}\n",
+        "  - name: gpu-1\n    nodeAllocatableResources: {cpu: {mapping: {deviceMultiplier: 1}}}\n",
     )
     assert mapped != SLICE
     (finding,) = [each for each in findings(mapped) if each.code == "DR121"]

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.allocation.generate import cases
 
-from dryrack.allocation import AllocationError, Features, Release
+from dryrack.allocation import AllocationError, Features
 from dryrack.cluster.ports import SeededChance
 from dryrack.kinds.catalog import Typed, typed
 from dryrack.kinds.documents import read
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.linter import lint
 from dryrack.placement import Settings, World, what_if
 
@@ -51,8 +52,8 @@ def allocated(text: str) -> tuple[ClaimAllocation, ...]:
     world = World.of(each.object for each in found if isinstance(each, Typed))
     settings = Settings(
         chance=SeededChance(),
-        release=Release.V1_36,
-        features=Features.from_gates({}, Release.V1_36),
+        release=DEFAULT_RELEASE,
+        features=Features.defaults(),
         node=None,
     )
     try:

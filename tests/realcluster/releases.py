@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dryrack.kinds.registry import builtin_kinds
 from dryrack.kinds.releases import DEFAULT_RELEASE, gates_of
 from dryrack.kinds.releases import Release as Answers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from dryrack.kinds.raw import Raw
 
 MODULES = Path(__file__).parent / "modules"
 
@@ -35,6 +38,16 @@ class Release:
         """Return whether the release has these feature gates, by the tables of dryrack."""
         tables = [each for each in Answers if each.value == self.minor]
         return all(gate in gates_of(each) for each in tables for gate in gates)
+
+    def has(self, objects: Iterable[Raw]) -> bool:
+        """Return whether the release has the kinds of objects that some release has."""
+        kinds = {(each["apiVersion"], each["kind"]) for each in objects}
+        found = {each.value: set(_kinds_of(each)) for each in Answers}
+        return not kinds & set.union(*found.values()) - found.get(self.minor, kinds)
+
+
+def _kinds_of(release: Answers) -> Iterator[tuple[str, str]]:
+    return ((each.api_version, each.kind) for each in builtin_kinds(release))
 
 
 RELEASES: Mapping[str, Release] = {

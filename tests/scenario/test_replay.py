@@ -128,7 +128,7 @@ def test_devices_that_a_publisher_made_are_there_again() -> None:
         # A pod of a DaemonSet preempted another pod of the recording.
         (50408, 12),
         # Devices that were tainted while pods had them.
-        *((61014, 10), (61023, 10)),
+        *((61016, 10), (61023, 10)),
     ],
 )
 def test_replays_of_random_worlds_place_the_same_pods(seed: int, faults: int) -> None:
@@ -550,7 +550,7 @@ def test_an_anonymous_selector_asks_for_the_same_devices() -> None:
 def test_gangs_of_pod_groups_are_recorded_with_their_kind() -> None:
     """Custom PodGroups bring their definition; native ones are served though they are off."""
     native = {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": "pair"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
@@ -558,7 +558,10 @@ def test_gangs_of_pod_groups_are_recorded_with_their_kind() -> None:
     pods = [pod(f"p{each}", resourceClaimTemplateName="three") for each in (1, 2, 3)]
     for each in pods:
         each["spec"]["schedulingGroup"] = {"podGroupName": "pair"}
-    with Cluster(Setup(runtime_config="scheduling.k8s.io/v1alpha2=true")) as cluster:
+    setup = Setup(
+        runtime_config="scheduling.k8s.io/v1beta1=true", feature_gates="GenericWorkload=true"
+    )
+    with Cluster(setup) as cluster:
         cluster.add_nodes(count=2, devices="fake:4")
         cluster.apply([claim("three", 3, "ResourceClaimTemplate"), native, *pods[:2]])
         cluster.expect_scheduled("gang/pair", devices=3)

@@ -75,7 +75,7 @@ _MORE = "More"
 _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("allocate", AllocateOptions, "allocate:run", _ON_FILES),
     ("explain", ExplainOptions, "explain:run", _ON_FILES),
-    ("plan", PlanOptions, "planning:run", _ON_FILES),
+    ("plan", PlanOptions, "plan.run:run", _ON_FILES),
     ("lint", LintOptions, "lint:run", _ON_FILES),
     ("simulate", SimulateOptions, "simulate.run:run", _ON_FILES),
     ("convert", ConvertOptions, "convert:run", _ON_FILES),

@@ -489,7 +489,7 @@ class ProvisionOptions:
         ),
     ] = ""
     release: Annotated[
-        str, _devices_option(help="Kubernetes release whose allocator to use: 1.36 or 1.37.")
+        str, _devices_option(help=f"Kubernetes release whose allocator to use: {RELEASES}.")
     ] = DEFAULT_RELEASE.value
     leader_elect: Annotated[
         bool, run_option("--leader-elect/--no-leader-elect", help="Use leader election.")

@@ -159,9 +159,7 @@ def _convert_spec(
             *("compositePodGroupTemplates", "parentCompositePodGroupName"),
             "preemptionPolicy",
         ):
-            workspace.note(
-                item, (*path, key), f"{key} is dropped: Kubernetes 1.36 has no such field"
-            )
+            workspace.note(item, (*path, key), f"{key} is dropped: {target} has no such field")
         else:
             new[key] = value
     return new

@@ -60,7 +60,7 @@ def to_json(value: msgspec.Struct) -> bytes:
 
 
 def unknown_fields(raw: Any, type: type[T]) -> tuple[str, ...]:
-    """Paths of the fields that the kind does not have in Kubernetes 1.36, in document order."""
+    """Paths of the fields that the kind does not have, as `shape.unknown` yields them."""
     return tuple(shape.render(path) for path in shape.unknown(raw, shape.of(type)))
 
 

@@ -26,8 +26,8 @@ class Model(
     """
     A typed piece of a Kubernetes object.
 
-    `UNMODELLED` names the fields that Kubernetes 1.36 has and the model has not: they are
-    legal, and kept, and nothing here reads them.
+    `UNMODELLED` names the fields of Kubernetes that the model does not have. They are valid and
+    are kept, but nothing here reads them.
     """
 
     UNMODELLED: ClassVar[frozenset[str]] = frozenset()

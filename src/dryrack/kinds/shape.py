@@ -254,7 +254,11 @@ def _expected_type(shape: Shape) -> str:
 
 
 def unknown(raw: Any, shape: Shape, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all fields that Kubernetes 1.36 does not have, in document order."""
+    """
+    Yield the paths of fields that Kubernetes does not have, in document order.
+
+    `FIELD_GATES` are among them, since not every release has these fields.
+    """
     match shape:
         case Fields(model=model, fields=fields) if isinstance(raw, dict):
             legal: frozenset[str] = getattr(model, "UNMODELLED", frozenset())

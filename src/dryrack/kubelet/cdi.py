@@ -27,7 +27,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class ContainerEdits:
-    """What devices add to a container, or why that is unknown."""
+    """The changes that devices make to a container, or the error that hides them."""
 
     env: tuple[tuple[str, str], ...] = ()
     mounts: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ class CheckpointError(DryrackError):
 
 @dataclass(slots=True, eq=False)
 class ClaimInfo:
-    """What the kubelet of a node knows about a claim."""
+    """A claim as the kubelet of a node knows it."""
 
     reference: ClaimReference
     # The drivers of the claim, each with the operations that its devices do not need.
@@ -227,7 +227,7 @@ def _read_devices(entries: Iterable[Raw] | None) -> Iterable[PreparedDevice]:
         yield PreparedDevice(
             each["PoolName"],
             each["DeviceName"],
-            tuple(each.get("RequestNames") or ()),
-            tuple(each.get("CDIDeviceIDs") or ()),
+            tuple(get(each, "RequestNames", ())),
+            tuple(get(each, "CDIDeviceIDs", ())),
             each.get("ShareID", ""),
         )

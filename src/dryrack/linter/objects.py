@@ -148,8 +148,10 @@ def _read_mistyped(document: Document, schema: Schema, model: type[KubernetesObj
     """
     raw = to_v1(document.raw)
     unknown = tuple(
-        UnknownField(document, path, field_names(schema, path[:-1]), field_home(schema, path))
+        UnknownField(document, path, siblings, field_home(schema, path))
         for path in (shape.unknown(raw, shape.of(model)) if document.kind in _WHOLE else ())
+        # The release can have a field that others do not have.
+        if path[-1] not in (siblings := field_names(schema, path[:-1]))
     )
     try:
         # Before defaults, which replace empty values of any type.

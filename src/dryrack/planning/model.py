@@ -58,7 +58,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a plan may cost, and how long the search for it may take."""
+    """The maximum cost of a plan, and the maximum time of the search for it."""
 
     # Of all new nodes together; pods that do not fit within the limits are left over.
     cost: Fraction | None = None
@@ -75,7 +75,7 @@ class Limits:
 
 
 class Reach(StrEnum):
-    """What has to be done so that the pods come to their nodes."""
+    """The work that is necessary so that the pods come to their nodes."""
 
     ANY = "any"
     """Nothing: the scheduler places the pods like this, or otherwise, but all of them."""

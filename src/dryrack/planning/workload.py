@@ -48,7 +48,7 @@ _OF_NODES = (DAEMON_SET, "Node")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a plan is made from."""
+    """The input of a plan."""
 
     workload: Workload
     cluster: Cluster

@@ -26,7 +26,7 @@ from dryrack.cluster import (
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.kinds.registry import builtin_kinds
-from dryrack.kinds.releases import DEFAULT_RELEASE, Release, gates_with_needs
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release, find_gated, gates_with_needs
 from dryrack.scenario.embedded_faults import InjectedFaults, StoreInvariants
 from dryrack.scenario.fleet import Hardware, fleet_objects
 from dryrack.scenario.journal import Journal
@@ -176,7 +176,13 @@ def _needs_of(loaded: LoadedScenario, release: Release) -> tuple[RuntimeConfig, 
     used = {(each["apiVersion"], each["kind"]) for each in loaded.objects_of(entries)}
     kinds = [each for each in builtin_kinds(release) if each.group]
     needed = [each for each in kinds if (each.api_version, each.kind) in used]
-    gates = gates_with_needs((each.gate for each in needed if each.gate), release)
+    # A kind behind a gate comes with the fields that have gates of their own.
+    names = {each.gate for each in needed if each.gate}
+    gated = {each.kind for each in needed if each.gate}
+    for each in loaded.objects_of(entries):
+        if each["kind"] in gated:
+            names |= {field.gate for _, field in find_gated(each) if field.is_in(release)}
+    gates = gates_with_needs(sorted(names), release)
     return RuntimeConfig({each.api_version: True for each in needed}), gates
 
 

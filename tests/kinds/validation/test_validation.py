@@ -9,6 +9,7 @@ from tests.kinds.validation import documents
 
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode, to_builtins
+from dryrack.kinds.releases import FeatureSet, Release
 from dryrack.kinds.resource import ResourceClaim, ResourceSlice
 from dryrack.kinds.text.quoting import quoted
 from dryrack.kinds.validation import FieldProblem, Reason
@@ -136,19 +137,24 @@ def test_a_long_expression_is_not_even_compiled() -> None:
     assert compiler.asked == []
 
 
-def test_selectors_that_a_class_had_before_are_stored_ones() -> None:
-    """Only selectors that stay exactly as they were are checked as stored ones."""
+@pytest.mark.parametrize(
+    ("release", "asked"), [(Release.V1_36, [("true", True)]), (Release.V1_37, [])]
+)
+def test_selectors_that_a_class_had_before_are_stored_ones(
+    release: Release, asked: list[tuple[str, bool]]
+) -> None:
+    """Only 1.36 checks selectors that stay exactly as they were, and as stored ones."""
     meta = {"name": "c", "resourceVersion": "1"}
     head = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": meta}
     selectors = [{"cel": {"expression": "true"}}]
     old = {**head, "spec": {"selectors": selectors}}
     more = {**head, "spec": {"selectors": selectors * 2}}
     compiler = Compiler(None)
-    rules = DeviceRules("DeviceClass", compiler)
+    rules = DeviceRules("DeviceClass", compiler, features=FeatureSet(release))
     assert rules.change_problems(old, old, "") == ()
+    assert compiler.asked == asked
     assert rules.change_problems(more, old, "") == ()
-
-    assert compiler.asked == [("true", True), ("true", False), ("true", False)]
+    assert compiler.asked == [*asked, ("true", False), ("true", False)]
 
 
 def test_without_a_checker_expressions_pass() -> None:

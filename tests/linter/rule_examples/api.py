@@ -21,8 +21,8 @@ _KEYS = 'device.attributes["gpu.example.com"]'
 _MANY = "  devices:\n" + "".join(f"  - name: gpu-{index}\n" for index in range(128))
 
 _DROPPED = """\
-    nodeAllocatableResourceMappings:
-      memory: {capacityKey: memory}
+    nodeAllocatableResources:
+      memory: {mapping: {capacityKey: memory, capacityMultiplier: 1}}
 """
 
 _WITH_POD = examples.join(examples.CLASS, examples.TEMPLATE, examples.POD)

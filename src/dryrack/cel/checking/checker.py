@@ -362,10 +362,7 @@ class _Checker:
 
     def _struct(self, expr: ast.StructLiteral) -> Steps[Expr]:
         name = expr.type_name.removeprefix(".")
-        found = self._find(name)
-        if found is not None and found.kind is not Kind.TYPE:
-            found = None if self._env.behaviour.types_are_not_variables else found
-        found = found or self._env.message_type(name)
+        found = self._literal_type(name)
         if found is None:
             self._report_undeclared(expr, expr.type_name)
             return expr
@@ -385,6 +382,17 @@ class _Checker:
                     f"but provided type is '{of}'",
                 )
         return replace(expr, type_name=name, fields=tuple(fields))
+
+    def _literal_type(self, name: str) -> Type | None:
+        """Find the type that a literal names. Up to 1.36, a variable can hide it."""
+        found = self._find(name)
+        if self._env.behaviour.types_are_not_variables:
+            found = self._env.identifiers.get(name)
+            if found is not None and found.kind is not Kind.TYPE:
+                found = None
+            elif name == "list":
+                found = t.type_of(t.list_of(t.DYN))
+        return found or self._env.message_type(name)
 
     def _struct_type(self, expr: ast.StructLiteral, declared: Type) -> Type:
         if declared.kind is Kind.ERROR:

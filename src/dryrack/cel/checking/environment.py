@@ -45,7 +45,7 @@ class Environment:
     @property
     def identifiers(self) -> Mapping[str, t.Type]:
         """The type of each name that stands for a value: `device`, and the names of types."""
-        return _identifiers()
+        return _identifiers(optional_is_dyn=self.behaviour.optional_type_is_dyn)
 
     @property
     def attribute_type(self) -> t.Type:
@@ -87,9 +87,10 @@ def _device_fields(attribute: t.Type, *, multiple: bool) -> Mapping[str, t.Type]
 
 
 @cache
-def _identifiers() -> Mapping[str, t.Type]:
+def _identifiers(*, optional_is_dyn: bool) -> Mapping[str, t.Type]:
     a = t.type_param("A")
     b = t.type_param("B")
+    optional = t.optional_of(t.DYN) if optional_is_dyn else t.Type(t.Kind.OPAQUE, "optional_type")
     named = {
         "bool": t.BOOL,
         "bytes": t.BYTES,
@@ -102,7 +103,7 @@ def _identifiers() -> Mapping[str, t.Type]:
         "net.CIDR": t.CIDR,
         "net.IP": t.IP,
         "null_type": t.NULL,
-        "optional_type": t.Type(t.Kind.OPAQUE, "optional_type"),
+        "optional_type": optional,
         "string": t.STRING,
         "timestamp": t.TIMESTAMP,
         "type": t.TYPE,

@@ -244,7 +244,9 @@ def _includes(call: CallSite) -> CallEstimate | None:
     if call.target is None:
         return None
     if call.overload == "list_includes_dyn":
-        return CallEstimate(call.size(call.target))
+        # A target of an unknown type can be a list, and each of its elements costs one.
+        is_known = bool(call.target.type.parameters)
+        return _list_traversal(call) if is_known else CallEstimate(call.size(call.target))
     return CallEstimate(Estimate(0, ATTRIBUTE_VALUES_MAX))
 
 

@@ -92,8 +92,7 @@ def make_message(name: str, fields: Mapping[str, Value]) -> Value:
     if name in _WRAPPERS:
         convert, zero = _WRAPPERS[name]
         return _convert(name, "value", lambda: convert(fields.get("value", zero)))
-    if name == DEVICE.name:
-        # It has a type to be checked by, and no message to be made of.
+    if name in _UNMADE:
         return Err(f"unknown type '{name}'")
     if name == "google.protobuf.Empty":
         return EmptyMessage()
@@ -178,6 +177,6 @@ _MAKERS: Mapping[str, Callable[[str, Mapping[str, Value]], Value]] = {
     "google.protobuf.ListValue": _list,
     "google.protobuf.Value": _value,
 }
-KNOWN = frozenset(
-    (*_WRAPPERS, *_MAKERS, "google.protobuf.Any", "google.protobuf.Empty", DEVICE.name)
-)
+# They have a type to be checked by, and no message to be made of.
+_UNMADE = (DEVICE.name, "duration", "list", "timestamp")
+KNOWN = frozenset((*_WRAPPERS, *_MAKERS, "google.protobuf.Any", "google.protobuf.Empty", *_UNMADE))

@@ -46,14 +46,13 @@ def run(options: TestOptions) -> bool:
     """Print the results; return False if the driver breaks the contract."""
     from dryrack.kubelet import REQUIREMENTS
 
+    focus = options.focus
     try:
-        chosen = [each for each in REQUIREMENTS if re.search(options.focus, each.name)]
+        chosen = [each for each in REQUIREMENTS if re.search(focus, each.name)]
     except re.error as error:
-        raise UsageError(f"--focus {options.focus!r}: {error}") from None
+        raise UsageError(f"--focus {focus!r}: {error}") from None
     if not chosen:
-        raise UsageError(
-            f"--focus {options.focus!r}: no requirement; see: dryrack driver test --list"
-        )
+        raise UsageError(f"--focus {focus!r}: no requirement; see: dryrack driver test --list")
     if options.list_only:
         print_table(("REQUIREMENT", "CONTRACT"), [(each.name, each.contract) for each in chosen])
         return True

@@ -26,10 +26,12 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 # The first text that is part of the message decides.
 _BY_WORDS = (
     ("exactly one value must be specified", "keep one of string, int, bool and version"),
+    ("must specify exactly one of: `int`", "keep one of string, int, bool and version"),
     ("must not exceed", "remove some"),
     ("bindingFailureConditions are required", "add bindingFailureConditions"),
     ("bindingConditions are required", "add bindingConditions"),
     ("must not overlap", "keep it in one of the two lists"),
+    ("must not be larger than", "use a smaller value"),
     ("larger than", "use a value that is not larger than the capacity"),
     ("is less than min", "raise the default, or lower min"),
     ("is more than max", "lower the default, or raise max"),
@@ -46,6 +48,7 @@ _BY_WORDS = (
     ("must be either unset or set to true", "remove it"),
     ("must not be empty", "add a value, or remove it"),
     ("must be positive", "write a number above zero"),
+    ("must be greater than zero", "write a number above zero"),
     ("mapping values are not allowed", "put a text with a colon in quotes, or indent the line"),
     ("contains itself", "write the value out"),
     ("has no anchor", "write the value out"),

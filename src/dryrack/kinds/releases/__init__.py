@@ -5,39 +5,9 @@ A new release is one more member of `Release`, one more column in the table of `
 more entry in each table of behaviours. Other code asks these tables and compares no releases.
 """
 
-from dryrack.kinds.releases.behaviours import (
-    ALLOCATION,
-    CEL,
-    PATCHES,
-    SCHEDULING,
-    SLICE_FIELD_SELECTORS,
-    VALIDATION,
-    AllocationBehaviour,
-    CelBehaviour,
-    GroupTexts,
-    PatchBehaviour,
-    SchedulingBehaviour,
-    ValidationBehaviour,
-)
-from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
-from dryrack.kinds.releases.declared_types import DECLARED_TYPES, UNDECLARED_GROUPS
-from dryrack.kinds.releases.fields import (
-    GATED_FIELDS,
-    GatedField,
-    find_dropped,
-    find_gated,
-    without_gates,
-)
-from dryrack.kinds.releases.gates import (
-    FIELD_GATES,
-    FeatureSet,
-    Gate,
-    GateError,
-    gates_of,
-    gates_with_needs,
-    parse_gates,
-    resolve_gates,
-)
+from typing import TYPE_CHECKING
+
+from dryrack.base.lazy import exports
 from dryrack.kinds.releases.release import (
     DEFAULT_RELEASE,
     NEWEST,
@@ -47,6 +17,56 @@ from dryrack.kinds.releases.release import (
     ReleaseError,
     nearest_release,
 )
+
+if TYPE_CHECKING:
+    from dryrack.kinds.releases.behaviours import (
+        ALLOCATION,
+        CEL,
+        PATCHES,
+        SCHEDULING,
+        SLICE_FIELD_SELECTORS,
+        VALIDATION,
+        AllocationBehaviour,
+        CelBehaviour,
+        GroupTexts,
+        PatchBehaviour,
+        SchedulingBehaviour,
+        ValidationBehaviour,
+    )
+    from dryrack.kinds.releases.controllers import CONTROLLERS, ControllerBehaviour
+    from dryrack.kinds.releases.declared_types import DECLARED_TYPES, UNDECLARED_GROUPS
+    from dryrack.kinds.releases.fields import (
+        GATED_FIELDS,
+        GatedField,
+        find_dropped,
+        find_gated,
+        without_gates,
+    )
+    from dryrack.kinds.releases.gates import (
+        FIELD_GATES,
+        FeatureSet,
+        Gate,
+        GateError,
+        gates_of,
+        gates_with_needs,
+        parse_gates,
+        resolve_gates,
+    )
+else:
+    # The help of a command names the releases; only other commands need the tables.
+    __getattr__ = exports(
+        __name__,
+        {
+            "behaviours": "ALLOCATION CEL PATCHES SCHEDULING SLICE_FIELD_SELECTORS VALIDATION "
+            "AllocationBehaviour CelBehaviour GroupTexts PatchBehaviour SchedulingBehaviour "
+            "ValidationBehaviour",
+            "controllers": "CONTROLLERS ControllerBehaviour",
+            "declared_types": "DECLARED_TYPES UNDECLARED_GROUPS",
+            "fields": "GATED_FIELDS GatedField find_dropped find_gated without_gates",
+            "gates": "FIELD_GATES FeatureSet Gate GateError gates_of gates_with_needs parse_gates "
+            "resolve_gates",
+        },
+    )
 
 __all__ = [
     "ALLOCATION",

@@ -57,6 +57,8 @@ class CelBehaviour:
     wrapped_bool_is_a_result: bool
     # A message is made with the name of its type, whatever variable has the same name.
     types_are_not_variables: bool
+    # The name `optional_type` stands for the type of optional dynamic values.
+    optional_type_is_dyn: bool
     # A list attribute is a value even if the gate for lists is off.
     evaluates_lists: bool
     # A name in backquotes is a field, for names that are no identifiers.
@@ -210,6 +212,7 @@ _CEL_1_36 = CelBehaviour(
     any_is_a_result=True,
     wrapped_bool_is_a_result=False,
     types_are_not_variables=False,
+    optional_type_is_dyn=False,
     evaluates_lists=False,
     has_escaped_names=False,
     optionals_keep_values=False,
@@ -222,6 +225,7 @@ _CEL_1_37 = replace(
     any_is_a_result=False,
     wrapped_bool_is_a_result=True,
     types_are_not_variables=True,
+    optional_type_is_dyn=True,
     evaluates_lists=True,
     has_escaped_names=True,
     optionals_keep_values=True,

@@ -66,7 +66,7 @@ SchedulerPreQueueingHints                    -          alpha off
 # Each switches all gates of a stage that are not named themselves.
 _ALL = {"AllAlpha": "alpha", "AllBeta": "beta"}
 
-# Fields that only a newer release than the reference release has, and only with a feature gate.
+# Fields that not every release has, and only with a feature gate.
 FIELD_GATES: Mapping[str, str] = MappingProxyType(
     {
         "compatibilityGroups": "DRADeviceCompatibilityGroups",

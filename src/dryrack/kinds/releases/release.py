@@ -52,7 +52,7 @@ RELEASES = " or ".join(each.value for each in Release)
 """The names of all releases, for messages."""
 OLDEST, *_, NEWEST = Release
 # The release whose answers a user gets without `--release`.
-DEFAULT_RELEASE = Release.V1_36
+DEFAULT_RELEASE = Release.V1_37
 _VERSION = re.compile(r"v?1\.([0-9]+)")
 
 

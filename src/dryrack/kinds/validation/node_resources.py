@@ -1,4 +1,4 @@
-"""What devices use of the allocatable resources of their node (DRANodeAllocatableResources)."""
+"""Allocatable resources of a node that its devices use (DRANodeAllocatableResources)."""
 
 from collections.abc import Iterator
 

@@ -96,7 +96,7 @@ class Program:
 
 @dataclass(slots=True)
 class Bench:
-    """What a requirement needs."""
+    """The cluster, the kubelet, and the driver that a requirement uses."""
 
     client: Client
     clock: Timekeeper

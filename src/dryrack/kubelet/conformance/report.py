@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Outcome(StrEnum):
-    """Whether a driver meets a requirement."""
+    """The result of a requirement."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -60,7 +60,7 @@ async def registration_is_stable(bench: Bench) -> None:
     await bench.instance()
     await asyncio.sleep(1)
     if bench.driver not in bench.registrations.drivers:
-        raise NotMetError("waited a second", "the registration socket is gone")
+        raise NotMetError("waited a second", "the registration socket does not exist")
 
 
 @_requirement("A pool is complete: it has as many slices of one generation as each slice states.")
@@ -318,7 +318,7 @@ async def unprepare_after_a_crash(bench: Bench) -> None:
         raise NotMetError(f"{PREPARE}, kill -9, {UNPREPARE}", "the CDI devices still exist")
 
 
-@_requirement("A crash during NodePrepareResources leaves a state from which the driver goes on.")
+@_requirement("After a crash during NodePrepareResources, the driver prepares the claim.")
 async def a_crash_during_prepare_is_survived(bench: Bench) -> None:
     for milliseconds in (0, 1, 2, 4, 8):
         claim = await bench.claim()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.registry import builtin_kinds
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
     Changes = list[tuple[float, Raw]]
 
+# The version of native PodGroups in the default release.
+NATIVE_GROUPS = next(
+    each.api_version for each in builtin_kinds(DEFAULT_RELEASE) if each.kind == "PodGroup"
+)
 _LABELS = ("pod-group.scheduling.kubenexus.io", "pod-group.scheduling.sigs.k8s.io")
 # What a pod asks for: mostly one device.
 _TEMPLATES = ("one", "one", "one", "two", "special", "all", "either", "pair", "same", "greedy")
@@ -123,7 +129,7 @@ class RandomWork:
             template = "one"
             spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
         metadata = {"name": name}
-        group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup"}
+        group = {"apiVersion": NATIVE_GROUPS, "kind": "PodGroup"}
         late = self._chance.choice((0, 0, 1))
         pods = self._members(name, size + late, template=template)
         for pod in pods:

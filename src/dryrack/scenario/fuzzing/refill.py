@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dryrack.kinds.scheduling import CoschedulingPodGroup
 from dryrack.scenario.fuzzing.random_work import (
     FIRST_CONSUMER,
+    NATIVE_GROUPS,
     mount,
     volume_claim,
     volume_claim_spec,
@@ -238,7 +239,7 @@ def _stateful_set(name: str) -> Raw:
 def _group(name: str) -> Raw:
     claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": NATIVE_GROUPS,
         "kind": "PodGroup",
         "metadata": {"name": name},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}, "resourceClaims": claims},

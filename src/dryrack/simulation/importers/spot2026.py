@@ -64,7 +64,7 @@ def read_jobs(lines: Sequence[str], source: str) -> Trace:
         )
     check.jobs = len(jobs)
     check.censored = sum(job.duration is None for job in jobs)
-    check.notes.append("the trace does not say which jobs are gangs; none is treated as one")
+    check.notes.append("the trace does not record which jobs are gangs; none is treated as one")
     return Trace(tuple(sorted(jobs, key=lambda job: job.arrival)), check)
 
 

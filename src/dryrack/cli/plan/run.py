@@ -83,7 +83,7 @@ def run(options: PlanOptions) -> bool:
     outcome = planner.best()
     document = planner.document(outcome)
     if options.output is Format.TABLE:
-        from dryrack.cli.plan_picture import print_plan
+        from dryrack.cli.plan.picture import print_plan
 
         print_plan(document)
     else:

@@ -1,0 +1,1 @@
+"""`dryrack plan`: the cheapest nodes for a workload."""
