@@ -245,11 +245,12 @@ def _wanted(chance: Random) -> Wanted:
     return Wanted(chance.choice((1, 1, 2, 2, 3)), select)
 
 
+@pytest.mark.parametrize("release", Release)
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
-def test_cuts_never_change_the_answer_of_the_reference_release(seed: int) -> None:
-    """A search with proof ends like one without, with all features and errors of 1.36."""
-    case = generate(Random(seed))
+def test_cuts_never_change_the_answer_of_a_release(release: Release, seed: int) -> None:
+    """A search with proof ends like one without, with all features and errors of the release."""
+    case = {**generate(Random(seed)), "release": release.value}
     with pytest.MonkeyPatch.context() as patch:
         be_patient(patch, "with proof")
         with_proof = our_verdict(case)

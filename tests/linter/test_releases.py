@@ -1,4 +1,4 @@
-"""Lint for another release than the reference release."""
+"""Lint for each release."""
 
 from __future__ import annotations
 
@@ -65,6 +65,17 @@ def test_fields_of_slices_have_a_release_and_a_gate(
 
     assert codes(Release.V1_36) == [code_1_36]
     assert codes(Release.V1_37) == [code_1_37]
+
+
+def test_a_field_of_the_release_is_known_beside_a_value_of_the_wrong_type() -> None:
+    """The other fields of an object that cannot be decoded are judged by the same release."""
+    field = "  skipNodeOperations: ['*']\n"
+    text = SLICE.replace("spec:\n", f"spec:\n{field}", 1).replace("nodeName: rack-1", "nodeName: 1")
+    assert "nodeName: 1" in text
+
+    assert ("DR010", "spec.skipNodeOperations") in findings(Release.V1_36, text)
+    codes = [code for code, _ in findings(Release.V1_37, text)]
+    assert sorted(codes) == ["DR002", "DR121"]
 
 
 STATEFUL_SET = """

@@ -15,7 +15,9 @@ from dryrack.placement.attempt import nodes_to_find
 
 GOOD = {"name": "good", "attributes": {"kind": {"string": "gpu"}}}
 BAD = {"name": "bad"}
-MESSAGE = "claim default/k: selector #0: CEL runtime error: no such key: kind"
+MESSAGE = (
+    "claim default/k: selector #0 on device d/node-001/bad: CEL runtime error: no such key: kind"
+)
 
 
 class NoChance:
@@ -79,7 +81,6 @@ def test_a_failure_on_another_node_ends_the_attempt() -> None:
 
     assert isinstance(outcome, Unplaced)
     assert outcome.message.startswith(MESSAGE)
-    assert "node-001/bad" in outcome.message
 
 
 def test_a_device_that_the_search_does_not_come_to_does_no_harm() -> None:

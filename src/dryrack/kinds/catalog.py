@@ -51,7 +51,7 @@ _MODELS: dict[tuple[str, str], type[KubernetesObject]] = {
     ("scheduling.k8s.io/v1alpha3", "Workload"): scheduling.WorkloadV1Beta1,
     ("scheduling.k8s.io/v1alpha3", "PodGroup"): scheduling.PodGroupV1Beta1,
 }
-# The versions of device kinds that the reference release serves by default.
+# The versions of device kinds that the default release serves by default.
 CURRENT = {
     each.kind: each.api_version
     for each in registry.KINDS

@@ -14,7 +14,7 @@ from dryrack.kinds.catalog import CURRENT, Unknown, fix_of, is_modelled, model_o
 from dryrack.kinds.documents import Document
 from dryrack.kinds.shape import Path, described
 
-# Kinds of the reference release that dryrack does not serve.
+# Kinds of Kubernetes that dryrack does not serve.
 _UNSERVED = {
     "authentication.k8s.io": ("TokenRequest",),
     "autoscaling": ("Scale",),
@@ -24,7 +24,7 @@ _UNSERVED = {
     "resource.k8s.io": ("ResourcePoolStatusRequest",),
 }
 _GROUPS = (*dict.fromkeys((*(kind.group for kind in registry.KINDS), *_UNSERVED)),)
-# By group: what the reference release serves and the catalog does not model.
+# By group: the kinds of all releases that the catalog does not model.
 _OTHERS = {
     group: (
         *(each.kind for each in registry.KINDS if each.group == group and not is_modelled(each)),

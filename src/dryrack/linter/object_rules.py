@@ -1,5 +1,5 @@
 """
-The problems of objects that an API server of the reference release refuses.
+Problems for which an API server of the release refuses objects.
 
 Objects are decoded, completed with defaults and validated as if they were created in an empty
 cluster. What depends on the cluster, such as admission and names that are taken, is left out.

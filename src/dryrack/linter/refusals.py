@@ -43,7 +43,7 @@ class Refusal:
 
 
 def refusals(world: World) -> Iterator[Refusal]:
-    """Yield everything that a server of the reference release would refuse."""
+    """Yield everything that an API server of the release would refuse."""
     for document, problem in world.undecodable:
         yield Refusal(world.entry_of(document), parse_path(problem.field), problem)
     # Nothing more is known of a document with values of the wrong type.

@@ -141,9 +141,15 @@ _ENDS = frozenset((")", "]", "}", ",", "?", *_ORDER[1:10]))
 _ESCAPED = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def syntax_error(tokens: Sequence[Token], index: int, expected: Collection[str]) -> Problem:
+def syntax_error(
+    text: str, tokens: Sequence[Token], index: int, expected: Collection[str]
+) -> Problem:
     """Return the error for a token that cannot be where it is, with the expected ones."""
     token = tokens[index]
+    if not expected:
+        end = token.position + (0 if token.kind == EOF else len(token.text))
+        read = text[tokens[index - 1].position : end].translate(_ESCAPED)
+        return Problem(token.position, f"Syntax error: no viable alternative at input '{read}'")
     shown = f"'{token.text.translate(_ESCAPED)}'"
     names = [_NAMES.get(kind, f"'{kind}'") for kind in sorted(expected, key=_ORDER.index)]
     wanted = names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

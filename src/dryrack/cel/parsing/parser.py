@@ -37,6 +37,7 @@ class _Operator:
 _STARTS = frozenset(
     (*"[{(.-!", "true", "false", "null", "float", "int", "uint", "string", "bytes", "ident")
 )
+_OPERANDS = _STARTS - {"-", "!"}
 _OR, _AND, _RELATION, _SUM, _PRODUCT = range(1, 6)
 _FIELD_NAMES = ("ident", "escaped")
 _FIELD_STARTS = frozenset((*_FIELD_NAMES, "?"))
@@ -90,7 +91,11 @@ _Operand: TypeAlias = _Part | _Chain
 
 
 class _SyntaxError(Exception):
-    """The tokens are not an expression: the next one is not among those expected."""
+    """
+    The tokens are not an expression: the next one is not among those expected.
+
+    After a `-` that is neither an operator nor a sign, nothing is expected.
+    """
 
     def __init__(self, *expected: str) -> None:
         super().__init__()
@@ -113,7 +118,7 @@ def parse(text: str, behaviour: CelBehaviour = CEL[DEFAULT_RELEASE]) -> ast.Expr
     try:
         part = run(parser.start())
     except _SyntaxError as error:
-        no_tokens.append(syntax_error(tokens, parser.index, error.expected))
+        no_tokens.append(syntax_error(text, tokens, parser.index, error.expected))
     except _TooDeepError:
         problems = [Problem(None, f"expression recursion limit exceeded: {DEPTH_MAX}")]
     except ExpansionError as error:
@@ -249,6 +254,8 @@ class _Parser:
         count = 1
         while self._accept(kind):
             count += 1
+        if kind == "-" and self._peek() not in _OPERANDS:
+            raise _SyntaxError
         taken = self._ids.take() if count % 2 else 0
         operand: _Part = yield self._member(depth)
         if not taken:
@@ -468,6 +475,8 @@ class _Parser:
         position = self._tokens[self.index].position
         sign = "-" if self._peek() == "-" and self._peek(1) in ("int", "float") else ""
         self.index += len(sign)
+        if self._accept("-"):
+            raise _SyntaxError
         if self._peek() not in literals.READERS:
             raise _SyntaxError(*_STARTS)
         token = self._take()

@@ -166,7 +166,7 @@ def _toleration_value(at: str, operator: str, value: str) -> Iterator[FieldProbl
             detail = "value must be empty when `operator` is 'Exists'"
             yield invalid(f"{at}.operator", value, detail)
     elif operator in ("Lt", "Gt"):
-        # The gate of the comparing operators is off in the reference release.
+        # The gate of the comparing operators is off by default in every release.
         yield not_supported(f"{at}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
     else:
         yield not_supported(f"{at}.operator", operator, ("Equal", "Exists"))
