@@ -168,6 +168,7 @@ class DemoOptions:
     kubeconfig: Kubeconfig = ""
     context: Context = ""
     without: Without = ()
+    release: Release = ""
 
 
 app.command("run")(command(RunOptions, "dryrack.cli.scenarios.running:run"))

@@ -118,6 +118,7 @@ def run_demo(options: DemoOptions) -> bool:
             kubeconfig=options.kubeconfig,
             context=options.context,
             without=options.without,
+            release=options.release,
         )
     )
 
