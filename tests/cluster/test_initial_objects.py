@@ -71,7 +71,8 @@ def refused(text: str) -> list[str]:
         (
             "apiVersion: resource.k8s.io/v1beta2\nkind: DeviceTaintRule\nmetadata: {name: a}\n",
             (
-                "start.yaml:1: the cluster has no DeviceTaintRule of 'resource.k8s.io/v1beta2'; run:"
+                "start.yaml:1: the cluster has no DeviceTaintRule of 'resource.k8s.io/v1beta2';"
+                " run:"
                 " dryrack convert -i start.yaml; or write {apiVersion: resource.k8s.io/v1, kind:"
                 " DeviceTaintRule, metadata: {name: a}}; or enable the version with"
                 " --runtime-config resource.k8s.io/v1beta2=true"

@@ -66,6 +66,8 @@ class Mortal:
 @pytest.mark.parametrize("arrives", [False, True])
 @pytest.mark.parametrize("dies_at", NUMBERS)
 def test_a_crash_at_any_write_leaks_nothing(dies_at: int, arrives: bool) -> None:
+    """After a restart, the Pod runs on one node; when the Pod is deleted, no object remains."""
+
     async def run() -> None:
         clock = VirtualClock()
         plane = build_control_plane(ControlPlaneOptions(clock=clock))
@@ -110,6 +112,7 @@ def test_a_crash_at_any_write_leaks_nothing(dies_at: int, arrives: bool) -> None
 
 
 def test_a_claim_that_is_deleted_during_its_launch_leaves_no_node() -> None:
+    """No node, slice, or NodeClaim remains, at whichever step the deletion comes."""
     from tests.provisioning.worlds import claim, instance_type, play
 
     async def scene(client: Client, clock: VirtualClock) -> None:
@@ -128,6 +131,7 @@ def test_a_claim_that_is_deleted_during_its_launch_leaves_no_node() -> None:
 
 
 def test_nothing_is_written_when_nothing_changes() -> None:
+    """For an hour, no object gets a new version, although a Pod is pending."""
     from tests.provisioning.worlds import play
 
     async def scene(client: Client, clock: VirtualClock) -> None:
@@ -153,6 +157,7 @@ def test_nothing_is_written_when_nothing_changes() -> None:
 
 
 def test_a_storm_of_pods_that_are_deleted_meanwhile_leaves_nothing() -> None:
+    """The remaining Pods run, and no object remains after the last Pod is deleted."""
     from tests.provisioning.worlds import play
 
     async def scene(client: Client, clock: VirtualClock) -> None:

@@ -32,6 +32,8 @@ async def scale(client: Client, name: str, replicas: int) -> None:
 
 
 def test_a_budget_holds_nodes_back_and_the_event_names_it() -> None:
+    """The node stays until the window of the budget ends, and is then removed."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         budget = {"nodes": "0", "schedule": "@daily", "duration": "12h", "reasons": ["Empty"]}
         await client.create(NODE_POOLS, pool(disruption=_disruption(budget)))
@@ -53,6 +55,8 @@ def test_a_budget_holds_nodes_back_and_the_event_names_it() -> None:
 
 
 def test_pods_move_together_and_the_empty_node_goes() -> None:
+    """Three Pods fit on two of three nodes, so one node is removed and all Pods run."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool("small", instance_type("c-4x-amd64-linux")))
         for name in ("one", "two", "three"):
@@ -70,6 +74,8 @@ def test_pods_move_together_and_the_empty_node_goes() -> None:
 
 
 def test_a_cheaper_node_replaces_a_large_one() -> None:
+    """The Pod that remains runs on the smallest type."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool())
         await client.create(DEPLOYMENTS, deploy("web", 20, cpu="1"))
@@ -85,6 +91,8 @@ def test_a_cheaper_node_replaces_a_large_one() -> None:
 
 
 def test_a_gang_is_not_broken() -> None:
+    """Nodes whose Pods belong to one gang stay, and an event on each node states the reason."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool("small", instance_type("c-4x-amd64-linux")))
         labels = {
@@ -112,6 +120,8 @@ def test_a_gang_is_not_broken() -> None:
 
 
 def test_a_changed_template_replaces_the_nodes() -> None:
+    """The new node has the new label, and the Pod runs on it."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool("small", instance_type("c-4x-amd64-linux")))
         await client.create(DEPLOYMENTS, deploy("web", 1, cpu="3"))
@@ -131,6 +141,8 @@ def test_a_changed_template_replaces_the_nodes() -> None:
 
 @pytest.mark.parametrize("ignores", [False, True])
 def test_both_settings_of_ignore_dra_requests(ignores: bool) -> None:
+    """A Pod with a claim gets a node, or stays pending with an event that names the option."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool())
         await client.create(TEMPLATES, template(1))
@@ -143,7 +155,7 @@ def test_both_settings_of_ignore_dra_requests(ignores: bool) -> None:
             [
                 (
                     "the pod has ResourceClaims, which the provisioner ignores; to get nodes for "
-                    "them, set --ignore-dra-requests=false"
+                    "them, start it without --ignore-dra-requests"
                 )
             ]
             if ignores
@@ -181,6 +193,7 @@ def _disruption(*budgets: Any) -> Any:
 
 
 def test_the_strictest_active_budget_counts() -> None:
+    """Only budgets for the reason count, within their window, and less the nodes that leave."""
     noon = 1_800_014_400.0
     budgets = (
         Budget(nodes="50%"),
@@ -195,6 +208,8 @@ def test_the_strictest_active_budget_counts() -> None:
 
 
 def test_a_pool_with_too_few_values_creates_no_node() -> None:
+    """The event names the label, the number of allowed values, and minValues."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         types = ("c-1x-amd64-linux", "c-2x-amd64-linux")
         wanted = {**instance_type(*types), "minValues": 2}

@@ -96,6 +96,7 @@ async def create_all(client: Client, documents: list[Raw]) -> None:
 
 
 def test_the_printed_rights_are_those_that_are_used() -> None:
+    """The provisioner works with the permissions of --print-rbac, and uses each of them."""
     documents = list(yaml.safe_load_all(dryrack("provision", "--print-rbac").stdout))
 
     async def run() -> Restricted:
@@ -134,8 +135,7 @@ def test_the_printed_rights_are_those_that_are_used() -> None:
     restricted = run_virtual(run())
 
     assert restricted.forbidden == []
-    # The default release does not serve DeviceTaintRules without a runtime config.
-    lacking = granted(documents) - restricted.asked - {("devicetaintrules", "watch")}
+    lacking = granted(documents) - restricted.asked
     # Without initial events, watches begin with a list.
     assert {each for each in lacking if each[1] != "list"} == set()
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 def test_a_claim_becomes_a_node_with_its_devices() -> None:
+    """The NodeClaim is Ready, and the node has the labels and the devices of its type."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_CLAIMS, claim("one", instance_type("g5.12xlarge")))
         await clock.advance(3)
@@ -46,6 +48,8 @@ def test_a_claim_becomes_a_node_with_its_devices() -> None:
 
 
 def test_the_node_of_a_deleted_claim_is_drained_first() -> None:
+    """A PodDisruptionBudget keeps the Pod and the node; without the budget, both are removed."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_CLAIMS, claim("one", instance_type("c-4x-amd64-linux")))
         await clock.advance(3)
@@ -76,6 +80,8 @@ def test_the_node_of_a_deleted_claim_is_drained_first() -> None:
 
 
 def test_a_deleted_node_takes_its_claim_with_it() -> None:
+    """The NodeClaim of a deleted node is deleted."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_CLAIMS, claim("one", instance_type("c-4x-amd64-linux")))
         await clock.advance(3)
@@ -88,6 +94,8 @@ def test_a_deleted_node_takes_its_claim_with_it() -> None:
 
 
 def test_startup_taints_delay_the_claim_and_not_more() -> None:
+    """The NodeClaim is not initialized until its startup taints are removed."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         taint = {"key": "example.com/agent", "effect": "NoExecute"}
         made = claim("one", instance_type("c-4x-amd64-linux"), startupTaints=[taint])
@@ -106,6 +114,8 @@ def test_startup_taints_delay_the_claim_and_not_more() -> None:
 
 
 def test_a_claim_that_no_type_meets_is_deleted_with_a_reason() -> None:
+    """An event of the type InsufficientCapacityError states why."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_CLAIMS, claim("one", instance_type("huge")))
         await clock.advance(3)
@@ -119,6 +129,8 @@ def test_a_claim_that_no_type_meets_is_deleted_with_a_reason() -> None:
 
 
 def test_a_claim_expires() -> None:
+    """The node exists until `expireAfter`, and is then removed with its NodeClaim."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         made = claim("one", instance_type("c-4x-amd64-linux"), expireAfter="10m")
         await client.create(NODE_CLAIMS, made)

@@ -166,6 +166,7 @@ def check(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_node_is_needed_and_every_feasible_pod_runs(seed: int) -> None:
+    """The Pods of no node fit on the other nodes, and the other Pods have an event."""
     check(seed)
 
 

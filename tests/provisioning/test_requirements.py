@@ -31,12 +31,14 @@ def test_operators(
     admitted: tuple[str | None, ...],
     refused: tuple[str | None, ...],
 ) -> None:
+    """Each operator admits and refuses the same values as in Karpenter."""
     allowed = combine([LabelRequirement(key="k", operator=operator, values=values)])["k"]
     assert [each for each in admitted if not allowed.admits(each)] == []
     assert [each for each in refused if allowed.admits(each)] == []
 
 
 def test_requirements_of_one_key_hold_together() -> None:
+    """A value meets all requirements of its key."""
     allowed = combine(
         [
             LabelRequirement(key="k", operator="Gt", values=("2",)),
@@ -48,6 +50,7 @@ def test_requirements_of_one_key_hold_together() -> None:
 
 
 def test_a_pool_offers_the_types_that_its_requirements_allow() -> None:
+    """Types are offered in the first zone, and only with the allowed labels."""
     made = pool(
         "p",
         requirement("karpenter.kwok.sh/instance-cpu", "Gt", "4"),
@@ -62,6 +65,7 @@ def test_a_pool_offers_the_types_that_its_requirements_allow() -> None:
 
 
 def test_pods_choose_among_the_values_that_a_pool_allows() -> None:
+    """A label has a value that both the pool and the Pods allow."""
     small = instance_type("c-1x-amd64-linux")
     made = pool("p", small, requirement("team", "In", "red", "blue"))
     choices = {"team": {"red", "green"}, "topology.kubernetes.io/zone": {"test-zone-c"}}

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 def test_a_pod_with_a_claim_gets_a_node_with_devices() -> None:
+    """The Pod runs on a node of the cheapest type that has the four devices."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool())
         await client.create(TEMPLATES, template(4))
@@ -49,6 +51,8 @@ def test_a_pod_with_a_claim_gets_a_node_with_devices() -> None:
 
 
 def test_nothing_is_created_without_a_pool_and_the_pod_says_so() -> None:
+    """An event names the command that shows the pools; with a pool, the Pod runs."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(PODS, pod("lonely", cpu="1"))
         await clock.advance(8)
@@ -85,6 +89,8 @@ def test_an_empty_node_is_removed_and_nothing_is_left() -> None:
 
 
 def test_pods_of_ten_kinds_share_nodes() -> None:
+    """Eight Pods with two GPUs each fill two nodes of eight GPUs."""
+
     async def scene(client: Client, clock: VirtualClock) -> None:
         await client.create(NODE_POOLS, pool("gpus", instance_type("p4d.24xlarge")))
         await client.create(TEMPLATES, template(2))

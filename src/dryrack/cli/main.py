@@ -148,7 +148,7 @@ def version(output: Output = Format.TABLE) -> None:
         print_data({"version": __version__}, output)
 
 
-for _app in (app, examples.app, hardware.app, scenarios.app, faults.app, images.app):
+for _app in (app, drivers.app, examples.app, hardware.app, scenarios.app, faults.app, images.app):
     for _command in _app.registered_commands:
         _command.cls = StrictCommand
 

@@ -465,7 +465,7 @@ class ProvisionOptions:
     ignore_dra_requests: Annotated[
         bool,
         _nodes_option(
-            "--ignore-dra-requests/--no-ignore-dra-requests",
+            "--ignore-dra-requests",
             help="Create no nodes for Pods with ResourceClaims.",
         ),
     ] = False

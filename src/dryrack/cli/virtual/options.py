@@ -68,8 +68,8 @@ class UpOptions:
         _inhabitants_option(
             "--kubelet-dir",
             metavar="DIRECTORY",
-            help="Let driver programs register below DIRECTORY/NODE/plugins_registry; the pods of "
-            "the node wait until the drivers have prepared their claims.",
+            help="Let driver programs register in NODE/plugins_registry below DIRECTORY; the pods "
+            "of the node wait until the drivers have prepared their claims.",
         ),
     ] = ""
     provisioner: Annotated[
@@ -83,7 +83,7 @@ class UpOptions:
     ignore_dra_requests: Annotated[
         bool,
         _inhabitants_option(
-            "--ignore-dra-requests/--no-ignore-dra-requests",
+            "--ignore-dra-requests",
             help="With --provisioner: create no nodes for Pods with ResourceClaims.",
         ),
     ] = False

@@ -169,10 +169,10 @@ def check_optional_apis(cluster: ClusterFacts, _: MachineFacts, __: Subject) -> 
         is_new = (_server_minor(cluster) or 0) > GRANULAR_MINOR_MIN
         configs.append(f"scheduling.k8s.io/{'v1beta1' if is_new else 'v1alpha2'}=true")
     if missing:
-        config = f"--runtime-config={','.join(configs)}"
-        start = f"kube-apiserver with --feature-gates={','.join(gates)} {config}"
-        fix = f"dryrack up with {config}" if cluster.is_virtual else start
-        return warn(f"not served: {', '.join(missing)}", f"if you need them, start {fix}")
+        server = "dryrack up" if cluster.is_virtual else "kube-apiserver"
+        flags = f"--feature-gates={','.join(gates)} --runtime-config={','.join(configs)}"
+        fix = f"if you need them, start {server} with {flags}"
+        return warn(f"not served: {', '.join(missing)}", fix)
     return ok(f"DeviceTaintRule {rules} and PodGroup {groups} are served")
 
 

@@ -37,8 +37,8 @@ _AGAIN_SECONDS = 10.0
 # The API server refuses longer messages of events.
 _MESSAGE_MAX = 1000
 _IGNORED = (
-    "the pod has ResourceClaims, which the provisioner ignores; to get nodes for them, set "
-    "--ignore-dra-requests=false"
+    "the pod has ResourceClaims, which the provisioner ignores; to get nodes for them, start it "
+    "without --ignore-dra-requests"
 )
 
 
