@@ -16,6 +16,7 @@ from dryrack.apiserver.ownership.server_side_apply import (
     apply_configuration,
     managed_after_update,
 )
+from dryrack.kinds.releases import DEFAULT_RELEASE, PATCHES
 from dryrack.kinds.schemas.strict_decode import conform
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def followed(case: Raw) -> list[Raw]:
         OneVersion(kind.api_version, kind.schema),
         case["subresource"],
         tuple(tuple(path) for path in case["reset"]),
+        PATCHES[DEFAULT_RELEASE].keeps_owners_on_failure,
     )
     live: Raw | None = None
     found: list[Raw] = []

@@ -21,6 +21,8 @@ from tests.cli.command import dryrack
 from tests.realcluster import programs
 from tests.realcluster.releases import RELEASE
 
+from dryrack.kinds.releases import DEFAULT_RELEASE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -206,7 +208,8 @@ def test_what_is_there_is_told(kubectl: Kubectl) -> None:
     assert "resourceclaims" in kubectl("api-resources", "--api-group=resource.k8s.io")
     assert "FIELD: nodeName <string>" in kubectl("explain", "pod.spec.nodeName")
     assert "control plane is running" in kubectl("cluster-info")
-    assert kubectl.json("version")["serverVersion"]["minor"] == "36"
+    version = kubectl.json("version")["serverVersion"]
+    assert f"{version['major']}.{version['minor']}" == DEFAULT_RELEASE.value
     assert "kubernetes-admin" in kubectl("auth", "whoami")
     assert kubectl("auth", "can-i", "create", "pods") == "yes\n"
 

@@ -85,7 +85,7 @@ kind: ResourceClaimTemplate
 metadata: {name: gpu, namespace: default}
 spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}
 ---
-apiVersion: scheduling.k8s.io/v1alpha2
+apiVersion: scheduling.k8s.io/v1beta1
 kind: PodGroup
 metadata: {name: SCHEDULER, namespace: default}
 spec:
@@ -161,7 +161,7 @@ NODE_AND_PROVISIONER = (
     "volume.kubernetes.io/selected-node",
     "volume.kubernetes.io/storage-provisioner",
 )
-GATES = ("GenericWorkload", "GangScheduling", "DRAWorkloadResourceClaims")
+GATES = ("GenericWorkload", "DRAWorkloadResourceClaims")
 
 
 @pytest.mark.real
@@ -170,7 +170,7 @@ def test_a_claim_of_a_group_is_reserved_as_by_kube_scheduler(start_cluster: Star
     """Once, for the group, by both of them; the claim is made by kube-controller-manager."""
     options = Options(
         feature_gates=dict.fromkeys(GATES, True),
-        runtime_config={"scheduling.k8s.io/v1alpha2": True},
+        runtime_config={"scheduling.k8s.io/v1beta1": True},
     )
     cluster = start_cluster(options, Parts(kwok=True))
     start_scheduler(cluster, "--name", "dryrack")

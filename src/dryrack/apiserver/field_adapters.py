@@ -85,7 +85,8 @@ class SchemaSource:
             is_part = (resource.storage, subresource) in _ALL_BY_PART
             reset = () if is_part else _NOT_STATUS
         versions = _Versions(self, resource)
-        return Tracked(resource.api_version, resource.kind, versions, subresource, reset)
+        keeps = PATCHES[resource.release].keeps_owners_on_failure
+        return Tracked(resource.api_version, resource.kind, versions, subresource, reset, keeps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,12 +74,14 @@ class CelBehaviour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchBehaviour:
-    """The texts of the API server of a release about patches that it cannot read."""
+    """The answers of the API server of a release to writes that it cannot read or track."""
 
     # What an apply is called: "YAML" or "patch".
     applied: str
     # A text that is no JSON or no YAML is refused before the patch is read for its type.
     checks_syntax_first: bool
+    # An update whose fields cannot be tracked keeps the managedFields, and does not remove them.
+    keeps_owners_on_failure: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,8 +328,12 @@ CEL: Mapping[Release, CelBehaviour] = MappingProxyType(
 )
 PATCHES: Mapping[Release, PatchBehaviour] = MappingProxyType(
     {
-        Release.V1_36: PatchBehaviour(applied="YAML", checks_syntax_first=False),
-        Release.V1_37: PatchBehaviour(applied="patch", checks_syntax_first=True),
+        Release.V1_36: PatchBehaviour(
+            applied="YAML", checks_syntax_first=False, keeps_owners_on_failure=False
+        ),
+        Release.V1_37: PatchBehaviour(
+            applied="patch", checks_syntax_first=True, keeps_owners_on_failure=True
+        ),
     }
 )
 VALIDATION: Mapping[Release, ValidationBehaviour] = MappingProxyType(

@@ -32,7 +32,10 @@ from dryrack.apiserver.ownership.server_side_apply.managed_fields import (
     with_managed,
     without_managed,
 )
-from dryrack.apiserver.ownership.server_side_apply.owning import ConflictError
+from dryrack.apiserver.ownership.server_side_apply.owning import (
+    WITHOUT_REQUIRED_KEYS,
+    ConflictError,
+)
 from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.schemas.shape import fill_unset
 
@@ -154,6 +157,8 @@ class _Apply:
         if not is_struct:
             # A stored object of a built-in kind is always of its type.
             typed.check(self.atom, live, allow_duplicates=True)
+        elif self.tracked.kind in WITHOUT_REQUIRED_KEYS:
+            self._check_live(live)
         new, managed = self._apply_or_conflict(live, managed, force=force)
         owned = managed.get(self.author)
         if typed.same(new, live):
@@ -167,6 +172,14 @@ class _Apply:
                 managed[self.author] = owned.with_fields(fields)
         # Go's structs have no null; a custom object is no struct, and keeps its nulls.
         return with_managed(without_nulls(new) if is_struct else new, managed)
+
+    def _check_live(self, live: Object) -> None:
+        """Raise a `TypeViolationError` if the live object is not of its type."""
+        try:
+            typed.check(self.atom, live, allow_duplicates=True)
+        except typed.TypeViolationError as error:
+            where = self._where(live)
+            raise _RefusedError(f"failed to create typed live object ({where}): {error}") from error
 
     def _where(self, obj: Object) -> str:
         metadata = obj.get("metadata")

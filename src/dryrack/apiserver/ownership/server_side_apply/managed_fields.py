@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dryrack.apiserver.ownership.server_side_apply import fieldsets, typed
+from dryrack.apiserver.ownership.server_side_apply.atoms import atom_of
 from dryrack.apiserver.ownership.server_side_apply.comparing import differing_parts
 from dryrack.apiserver.ownership.server_side_apply.entries import (
     UPDATE,
@@ -19,7 +20,7 @@ from dryrack.apiserver.ownership.server_side_apply.entries import (
     decode,
     encode,
 )
-from dryrack.apiserver.ownership.server_side_apply.owning import Ownership
+from dryrack.apiserver.ownership.server_side_apply.owning import WITHOUT_REQUIRED_KEYS, Ownership
 from dryrack.base.limits import LARGE_OBJECT_BYTES
 from dryrack.kinds.paths import get, metadata_of
 from dryrack.kinds.schemas.shape import fill_unset_to_atoms, skeleton
@@ -80,9 +81,14 @@ def managed_after_update(
         # An object whose fields were not tracked until now stays untracked.
         return bare
     try:
+        if live is not None and tracked.kind in WITHOUT_REQUIRED_KEYS:
+            typed.check(atom_of(tracked.schema), bare, allow_duplicates=True)
         managed = after_update(live, bare, managed, manager=manager, now=now, tracked=tracked)
     except typed.TypeViolationError:
-        return bare
+        if not tracked.keeps_owners_on_failure:
+            return bare
+        entries = get(live or {}, "metadata.managedFields")
+        return with_managed(bare, _decode_or_empty(entries)) if entries else bare
     return with_managed(bare, managed)
 
 

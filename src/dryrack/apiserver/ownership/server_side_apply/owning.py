@@ -44,6 +44,10 @@ class Versions(Protocol):
         """Return the object in another version that is served."""
 
 
+# Kinds of which the server stores items without the keys of their lists: secrets without names.
+WITHOUT_REQUIRED_KEYS = frozenset({"ServiceAccount"})
+
+
 class Tracked(msgspec.Struct, frozen=True):
     """
     A kind in a version, or one of its subresources.
@@ -57,6 +61,8 @@ class Tracked(msgspec.Struct, frozen=True):
     versions: Versions
     subresource: str = ""
     reset: tuple[tuple[str, ...], ...] = ()
+    # An update whose fields cannot be tracked keeps the owners of the live object.
+    keeps_owners_on_failure: bool = False
 
     @property
     def schema(self) -> Schema | None:
