@@ -181,10 +181,11 @@ def test_pods_that_are_gone_leave_nothing(monkeypatch: pytest.MonkeyPatch) -> No
             for _ in range(4):
                 await soak.batch(6)
             before = objects_by_type()
-            for _ in range(3):
+            for _ in range(18):
                 await soak.batch(6)
             return objects_by_type() - before
 
     grown = run_virtual(scenario())
-    # A dict of an event that is a minute older, a timer that is not due: less than one a pod.
-    assert grown.total() < 15, grown
+    # Events that are a minute older, and timers that are not due: up to 44 objects were seen,
+    # however many pods there were. A leak of one object for each pod makes it 108.
+    assert grown.total() < 90, grown
