@@ -99,6 +99,11 @@ def test_a_driver_program_serves_the_pods_of_its_node(kubelets: Path, tmp_path: 
     with plugin(kubelets, config):
         until(lambda: not pods())
         assert prepared() == 0
+        # A pod that is deleted by force leaves no claim prepared, either.
+        fetched(config, PODS, POD)
+        until(lambda: prepared() == 1 and pods()[0]["status"]["phase"] == "Running")
+        asked(config, f"{PODS}/uses-one?gracePeriodSeconds=0", method="DELETE")
+        until(lambda: prepared() == 0)
         assert list((kubelets / "node-1" / "cdi").glob("*.json")) == []
 
 

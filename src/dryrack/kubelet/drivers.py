@@ -111,6 +111,7 @@ class RegisteredDrivers:
                     node = self._add(name)
                     run = node.registrations.run()
                     watches[name] = group.create_task(run, name=f"drivers of node {name}")
+                    self._notify(name)
                 elif not is_served and name in watches:
                     watches.pop(name).cancel()
                     del self._nodes[name]
@@ -134,8 +135,11 @@ class RegisteredDrivers:
         uid = pod["metadata"]["uid"]
         own = [each for each in claims if self._is_served(each)]
         kubelet = self._nodes.get(node)
-        if not own or kubelet is None or uid in kubelet.prepared:
+        if not own or (kubelet is not None and uid in kubelet.prepared):
             return None
+        if kubelet is None or self._tasks is None:
+            # The kubelet of the node starts; the listener is called when it has.
+            return ""
         call = kubelet.preparing.setdefault(uid, _Call())
         if call.task is None and self._clock.now() >= call.retry_at:
             call.task = self._start(self._prepare(kubelet, node, uid, own), f"prepare {uid}")
@@ -145,10 +149,12 @@ class RegisteredDrivers:
     def release(self, uid: str, node: str) -> bool:
         """Return whether no claim is prepared for a pod; unprepare its claims otherwise."""
         kubelet = self._nodes.get(node)
-        if kubelet is None:
-            return True
+        if kubelet is None or self._tasks is None:
+            return False
         preparing = kubelet.preparing.get(uid)
         if preparing is not None and preparing.task is not None:
+            # The claims are unprepared when the call has ended.
+            kubelet.releasing.setdefault(uid, _Call())
             return False
         kubelet.preparing.pop(uid, None)
         kubelet.prepared.discard(uid)
@@ -159,6 +165,17 @@ class RegisteredDrivers:
         if call.task is None and self._clock.now() >= call.retry_at:
             call.task = self._start(self._unprepare(kubelet, node, uid), f"unprepare {uid}")
         return False
+
+    def claims(self) -> set[str]:
+        """Return the UIDs of the claims that are prepared on any node."""
+        return {e.reference.uid for node in self._nodes.values() for e in node.claims.infos}
+
+    def abandon(self, claim: str) -> None:
+        """Unprepare a claim that no pod may use any more."""
+        for name, node in self._nodes.items():
+            info = node.claims.by_uid(claim)
+            for pod in sorted(info.pods) if info is not None else ():
+                self.release(pod, name)
 
     def restart(self, node: str) -> None:
         """Prepare every claim of a node again, as after a restart of its kubelet."""
@@ -227,6 +244,8 @@ class RegisteredDrivers:
             kubelet.prepared.add(uid)
         finally:
             call.task = None
+            if uid in kubelet.releasing:
+                self.release(uid, node)
             self._notify(node)
 
     async def _unprepare(self, kubelet: _Node, node: str, uid: str) -> None:
@@ -236,10 +255,14 @@ class RegisteredDrivers:
         except CallError as error:
             _logger.warning("node %s: pod %s: unprepare dynamic resources: %s", node, uid, error)
             call.retry_at = self._clock.now() + RETRY_SECONDS
-            self._clock.call_at(call.retry_at, lambda: self._notify(node))
+            # The pod can be gone by then, so that nothing else asks again.
+            self._clock.call_at(call.retry_at, lambda: self._release_again(uid, node))
         finally:
             call.task = None
             self._notify(node)
+
+    def _release_again(self, uid: str, node: str) -> None:
+        self.release(uid, node)
 
     def _start(self, work: object, name: str) -> asyncio.Task[None]:
         assert self._tasks is not None, "the drivers run"

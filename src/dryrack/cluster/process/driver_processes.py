@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.kubeletplugin import VirtualDrivers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from dryrack.kinds.raw import Raw
@@ -34,3 +34,10 @@ class DriversOfNodes(VirtualDrivers):
 
     def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
         return {**super().cdi_ids(node, uid), **self._processes.cdi_ids(node, uid)}
+
+    def prepared(self) -> Collection[str]:
+        return {*super().prepared(), *self._processes.claims()}
+
+    def unprepare(self, uid: str) -> None:
+        super().unprepare(uid)
+        self._processes.abandon(uid)

@@ -347,6 +347,9 @@ class VirtualKubelet(Reconciler[Name]):
             self._sandboxes.forget(uid)
             if self._calls is not None:
                 self._calls.forget(uid)
+            if old is not None and spec_of(old).get("nodeName"):
+                # A pod that was deleted by force has left its claims prepared.
+                self._release(old)
         elif spec_of(new).get("nodeName"):
             self.queue.add(name_of(new))
 
