@@ -29,7 +29,7 @@ demo: setup ## Set up, then show what dryrack does, on virtual clusters
 
 .PHONY: test
 test: setup ## Set up, then run the tests that need only Python, except those of make check
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real" --ignore=tests/tidy
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not real" --ignore=tests/tidy $(AGAIN)
 
 .PHONY: check
 check: setup ## Check format, lint, types, import contracts, and the rules in tests/tidy
