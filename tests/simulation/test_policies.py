@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from math import exp
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.simulation.made_up import random_nodes, random_pods
+from tests.simulation.made_up import PODS, nodes, random_nodes, random_pods
 
 from dryrack.base.draws import Draws
 from dryrack.kinds.releases import DEFAULT_RELEASE
@@ -156,7 +157,7 @@ def test_each_decision_is_that_of_the_direct_model(policy: str, seed: int) -> No
     trace = read_pods(pod_rows, "pods")
     world = World(read_nodes(node_rows, "nodes"), count_shapes(trace.jobs), DEFAULT_RELEASE)
     workload = Workload(world.fleet, count_shapes(trace.jobs))
-    profile = policy_named(policy, workload, seed).profile
+    chosen = policy_named(policy, workload, seed)
     direct = [_node(row) for row in node_rows[1:]]
     pods = {row.split(",")[0]: _pod(row) for row in pod_rows[1:]}
     typical = typical_of(list(pods.values()))
@@ -165,7 +166,7 @@ def test_each_decision_is_that_of_the_direct_model(policy: str, seed: int) -> No
     for number in range(160):
         job = draws.choice(trace.jobs)
         pod = pods[job.name]
-        outcome = world.decide(job.shape, profile)
+        outcome = world.decide(job.shape, chosen)
         scores = {it.name: score(policy, it, pod, typical) for it in direct if fits(it, pod)}
         if not scores:
             assert not isinstance(outcome, Placed)
@@ -211,13 +212,13 @@ def test_random_ties_are_uniform() -> None:
     trace = read_pods(["name,cpu_milli,memory_mib,num_gpu,gpu_milli", "p,1,1,0,0"], "pods")
     counts = count_shapes(trace.jobs)
     world = World(read_nodes(rows, "nodes"), counts, DEFAULT_RELEASE)
-    profile = policy_named("random", Workload(world.fleet, counts), 3).profile
+    policy = policy_named("random", Workload(world.fleet, counts), 3)
     chosen: dict[str, int] = {}
     repeats = 0
     last = ""
 
     for number in range(2000):
-        outcome = world.decide(trace.jobs[0].shape, profile)
+        outcome = world.decide(trace.jobs[0].shape, policy)
         assert isinstance(outcome, Placed)
         chosen[outcome.node] = chosen.get(outcome.node, 0) + 1
         repeats += outcome.node == last
@@ -236,6 +237,43 @@ def test_random_ties_are_uniform() -> None:
     assert 430 < repeats < 570
 
 
+def test_random_draws_the_device_of_a_share() -> None:
+    """Each device of a node gets about as many of the first shares; whole devices come in order."""
+    pods = [PODS, "share,1,1,1,300,", "whole,1,1,2,1000,"]
+    trace = read_pods(pods, "pods")
+    share, whole = trace.jobs
+    counts = count_shapes(trace.jobs)
+    world = World(read_nodes(nodes(1), "nodes"), counts, DEFAULT_RELEASE)
+    policy = policy_named("random", Workload(world.fleet, counts), 3)
+    chosen: Counter[str] = Counter()
+
+    for number in range(400):
+        outcome = world.decide(share.shape, policy)
+        assert isinstance(outcome, Placed)
+        [result] = outcome.allocations[0].devices.results
+        assert str(result.consumed_capacity["milli"]) == "300"
+        chosen[result.device] += 1
+        world.add_pod(
+            (number, 0),
+            share.shape,
+            f"p{number}",
+            node=outcome.node,
+            allocations=outcome.allocations,
+            priority=0,
+            started="",
+        )
+        # A device with a share is as likely to get the next one as a device without.
+        if number % 2:
+            for each in (number - 1, number):
+                world.free_devices(world.remove_pod((each, 0)))
+    outcome = world.decide(whole.shape, policy)
+
+    assert sorted(chosen) == [f"gpu-{number}" for number in range(4)]
+    assert all(70 < number < 130 for number in chosen.values()), chosen
+    assert isinstance(outcome, Placed)
+    assert [each.device for each in outcome.allocations[0].devices.results] == ["gpu-0", "gpu-1"]
+
+
 @pytest.mark.parametrize("rule", list(TieRule))
 def test_every_tie_rule_is_deterministic(rule: TieRule) -> None:
     """The same seed chooses the same nodes."""
@@ -246,8 +284,8 @@ def test_every_tie_rule_is_deterministic(rule: TieRule) -> None:
     runs = []
     for _ in range(2):
         world = World(spec, counts, DEFAULT_RELEASE)
-        profile = policy_named("best-fit", Workload(world.fleet, counts), 3, ties=rule).profile
-        outcomes = [world.decide(job.shape, profile) for job in trace.jobs]
+        policy = policy_named("best-fit", Workload(world.fleet, counts), 3, ties=rule)
+        outcomes = [world.decide(job.shape, policy) for job in trace.jobs]
         runs.append([each.node if isinstance(each, Placed) else "" for each in outcomes])
 
     assert runs[0] == runs[1]

@@ -128,10 +128,9 @@ def run_experiment(
     bins = Bins()
     failures = Failures()
     arrived = 0
-    profile = policy.profile
     for number, job in enumerate(order):
         arrived += demands[job.shape][0]
-        outcome = world.decide(job.shape, profile)
+        outcome = world.decide(job.shape, policy)
         if isinstance(outcome, Placed):
             world.add_pod(
                 (number, 0),

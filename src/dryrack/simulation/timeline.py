@@ -91,6 +91,7 @@ class Timeline:
     ) -> None:
         self._jobs = jobs
         self._world = world
+        self._policy = policy
         self._profile = policy.profile
         self._settings = settings
         self.measures = Measures(world)
@@ -200,7 +201,7 @@ class Timeline:
             return self._try_gang(entry)
         job = self._jobs[entry.job]
         world, shape = self._world, job.shape
-        outcome = world.decide(shape, self._profile)
+        outcome = world.decide(shape, self._policy)
         if isinstance(outcome, Placed):
             self._start(entry, outcome.node, outcome.allocations)
             return True
@@ -526,5 +527,5 @@ class Timeline:
             gang = self._gang(job, members)
             outcome = place_gang_now(gang, members, self._world.cluster, profile=self._profile)
             return "" if isinstance(outcome, GangPlaced) else outcome.message
-        decision = self._world.decide(shape, self._profile)
+        decision = self._world.decide(shape, self._policy)
         return "it arrived last" if isinstance(decision, Placed) else decision.message

@@ -8,7 +8,7 @@ import msgspec
 
 from dryrack.allocation import WHOLE, LiveAllocator
 from dryrack.hardware import INSTANCE_TYPE
-from dryrack.placement import Cluster, Fleet, Occupant, place_constraints
+from dryrack.placement import Cluster, Fleet, Occupant, Placed, place_constraints
 from dryrack.simulation.policies import CLASS_LABEL, DeviceSight, Fragmentation, class_of
 from dryrack.simulation.workload import NAMESPACE, claim_of
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node
     from dryrack.kinds.releases import Release
     from dryrack.kinds.resource import AllocationResult, Device, ResourceSlice
-    from dryrack.placement import NodeState, Placed, Profile, Unplaced
+    from dryrack.placement import NodeState, Unplaced
     from dryrack.simulation.fleets import FleetSpec
+    from dryrack.simulation.policies import Policy
     from dryrack.simulation.workload import Shape
 
 # The number of a job, and of one of its pods.
@@ -134,9 +135,12 @@ class World:
     def slices_on(self, node: str) -> Sequence[ResourceSlice]:
         return self._slices.get(node, ())
 
-    def decide(self, shape: Shape, profile: Profile) -> Placed | Unplaced:
+    def decide(self, shape: Shape, policy: Policy) -> Placed | Unplaced:
         """Return the node and the devices for a pod, or why there are none."""
-        return place_constraints(shape.constraints, self.cluster, profile)
+        outcome = place_constraints(shape.constraints, self.cluster, policy.profile)
+        if policy.draw is None or not isinstance(outcome, Placed) or not shape.claims:
+            return outcome
+        return policy.draw.place(shape, outcome, self.cluster, policy.profile)
 
     def add_pod(
         self,

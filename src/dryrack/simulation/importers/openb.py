@@ -132,7 +132,7 @@ def _slice(node: str, model: str, gpus: int) -> ResourceSlice:
     devices: list[Raw] = [
         {
             "name": f"gpu-{number}",
-            "attributes": {"model": {"string": model}},
+            "attributes": {"index": {"int": number}, "model": {"string": model}},
             "capacity": {MILLI: {"value": str(_WHOLE)}},
             "allowMultipleAllocations": True,
         }

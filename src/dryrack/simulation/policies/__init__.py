@@ -13,6 +13,7 @@ from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
 from dryrack.placement import DEFAULT_PROFILE, Plugin, Profile, TieRule, Ties
 from dryrack.simulation.policies.devices import DeviceSight
+from dryrack.simulation.policies.drawing import DeviceDraw
 from dryrack.simulation.policies.fragmentation import Fragmentation
 from dryrack.simulation.policies.scores import (
     CLASS_LABEL,
@@ -63,6 +64,8 @@ class Policy(NamedTuple):
 
     name: str
     profile: Profile
+    # Chooses the device of a share; None if the allocator does.
+    draw: DeviceDraw | None = None
 
 
 def check_policy(name: str, plugins: Mapping[str, Plugin]) -> None:
@@ -105,4 +108,4 @@ def policy_named(
         scheduler_plugins=DEFAULT_PROFILE.scheduler_plugins,
         ties=Ties(ties or rule, seed),
     )
-    return Policy(name, profile)
+    return Policy(name, profile, DeviceDraw(workload.sight(), seed) if name == _RANDOM else None)
