@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from dryrack.kubelet.health import HEALTH_SERVICES
 from dryrack.kubelet.instance import SERVICES
 from dryrack.kubeletapi import REGISTRATION, message
 
@@ -34,6 +35,8 @@ class Program:
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     statuses: list[tuple[bool, str]] = field(default_factory=list)
     answer: Callable[[Any, Any], None] | None = None
+    # The reports of each health stream, which ends after them; None keeps it open.
+    reports: Callable[[], Sequence[Sequence[Raw] | None]] | None = None
 
     @property
     def dra(self) -> Path:
@@ -47,7 +50,13 @@ class Program:
     async def serving(self) -> AsyncIterator[None]:
         servers = []
         for path, handlers in (
-            (self.dra, [self._dra(each) for each in SERVICES.values()]),
+            (
+                self.dra,
+                [
+                    *(self._dra(each) for each in SERVICES.values()),
+                    *(self._health(each) for each in HEALTH_SERVICES.values()),
+                ],
+            ),
             (self.registration, [self._registration()]),
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +114,29 @@ class Program:
             f"{package}.DRAPlugin", {name: method(name) for name in names}
         )
 
+    def _health(self, package: str) -> grpc.GenericRpcHandler:
+        async def watch(_: Any, context: Any) -> AsyncIterator[Any]:
+            self.calls.append((f"{package}.NodeWatchResources", ()))
+            if self.reports is None:
+                await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no health")
+            assert self.reports is not None
+            for report in self.reports():
+                if report is None:
+                    await asyncio.Event().wait()
+                response = message(package, "NodeWatchResourcesResponse")()
+                for each in report or ():
+                    response.devices.add(**each)
+                yield response
+
+        handler: Any = grpc.unary_stream_rpc_method_handler(
+            watch,
+            request_deserializer=message(package, "NodeWatchResourcesRequest").FromString,
+            response_serializer=lambda each: each.SerializeToString(),
+        )
+        return grpc.method_handlers_generic_handler(
+            f"{package}.DRAResourceHealth", {"NodeWatchResources": handler}
+        )
+
 
 def _unary(request: Any, handle: Any) -> Any:
     return grpc.unary_unary_rpc_method_handler(
@@ -127,6 +159,11 @@ def claim(name: str = "one", uid: str = "", *, driver: str = DRIVER, **result: A
         "metadata": {"namespace": "team", "name": name, "uid": uid or f"uid-{name}"},
         "status": {"allocation": {"devices": {"results": [device]}}},
     }
+
+
+def report(device: str, health: int, **more: Any) -> Raw:
+    """Return an entry of a health report: 1 is healthy, 2 is unhealthy."""
+    return {"device": {"pool_name": "node-1", "device_name": device}, "health": health, **more}
 
 
 async def until(condition: Callable[[], bool]) -> None:

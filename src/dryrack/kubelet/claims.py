@@ -144,11 +144,6 @@ class NodeClaims:
             self._claims.pop((each.reference.namespace, each.reference.name), None)
         self._save()
 
-    def forget_prepared(self) -> None:
-        """Call the drivers again for every claim, as a kubelet does after its restart."""
-        for each in self._claims.values():
-            each.is_prepared = False
-
     def _instance(self, driver: str) -> Any:
         instance = self._registrations.instance(driver)
         if instance is None:

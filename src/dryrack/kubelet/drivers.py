@@ -10,27 +10,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import NODES, SLICES
-from dryrack.client.errors import ApiError, TransportError
+from dryrack.client.endpoints import NODES, PODS, SLICES
+from dryrack.client.errors import ApiError, NotFoundError, TransportError
+from dryrack.client.timekeeping import sleep
+from dryrack.hardware import MANAGED_BY, MANAGER
 from dryrack.kinds.paths import get
 from dryrack.kubelet.cdi import ContainerEdits, resolve
 from dryrack.kubelet.claims import CheckpointError, NodeClaims
-from dryrack.kubelet.instance import CallError
+from dryrack.kubelet.health import NodeHealth
 from dryrack.kubelet.registration import REGISTRY, Registrations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from dryrack.client.client import Client
     from dryrack.client.informer import Informers
     from dryrack.client.timekeeping import Timekeeper, Timer
     from dryrack.kinds.raw import Raw
+    from dryrack.kubelet.programs import DriverPrograms
 
 _logger = logging.getLogger(__name__)
 
@@ -38,6 +43,11 @@ _logger = logging.getLogger(__name__)
 WIPE_SECONDS = 30.0
 # The kubelet tries a pod or an unpreparation again after this time.
 RETRY_SECONDS = 10.0
+# The kubelet tries to delete slices again after this time, which doubles up to a limit.
+_WIPE_RETRY_SECONDS = 1.0
+_WIPE_RETRY_SECONDS_MAX = 300.0
+# A change of this annotation of a Node restarts its kubelet.
+KUBELET_RESTART = "dryrack.dev/kubelet-restart"
 _SYSTEM_CDI = (Path("/etc/cdi"), Path("/var/run/cdi"))
 
 
@@ -56,11 +66,23 @@ class _Node:
 
     registrations: Registrations
     claims: NodeClaims
+    health: NodeHealth
+    watch: asyncio.Task[None] | None = None
     # By the UID of a pod.
     preparing: dict[str, _Call] = field(default_factory=dict)
     prepared: set[str] = field(default_factory=set)
     releasing: dict[str, _Call] = field(default_factory=dict)
     wipes: dict[str, Timer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedDevice:
+    """A device that a program has prepared, as the status of a pod shows it."""
+
+    requests: Sequence[str]
+    identity: str
+    name: str
+    health: tuple[str, str]
 
 
 class NodeListener(Protocol):
@@ -79,14 +101,21 @@ class RegisteredDrivers:
         clock: Timekeeper,
         simulated: Collection[str] = (),
         cdi: Sequence[Path] = (),
+        programs: DriverPrograms | None = None,
     ) -> None:
-        """`simulated` are drivers without programs; `cdi` are more directories of CDI specs."""
+        """
+        `simulated` are drivers without sockets; `cdi` are more directories of CDI specs.
+
+        `programs` starts a driver for each node; without it, people start the drivers.
+        """
         self._directory = directory
         self._clock = clock
         self._simulated = simulated
         self._cdi = (*_SYSTEM_CDI, *cdi)
         self._nodes: dict[str, _Node] = {}
         self._listeners: list[NodeListener] = []
+        self._health_listeners: list[NodeListener] = []
+        self._programs = programs
         self._tasks: asyncio.TaskGroup | None = None
         self._client: Client | None = None
 
@@ -94,33 +123,57 @@ class RegisteredDrivers:
         """Call the listener whenever a call for a pod of a node has ended."""
         self._listeners.append(listener)
 
+    def listen_to_health(self, listener: NodeListener) -> None:
+        """Call the listener whenever the health of devices of a node has changed."""
+        self._health_listeners.append(listener)
+
     async def run(
         self, client: Client, informers: Informers, is_virtual: Callable[[Raw], bool]
     ) -> None:
         """Serve the directory of every virtual node until the task is cancelled."""
-        nodes = informers.of(NODES)
+        nodes, pods = informers.of(NODES), informers.of(PODS)
         self._client = client
-        watches: dict[str, asyncio.Task[None]] = {}
-        async with asyncio.TaskGroup() as group:
-            self._tasks = group
+        await pods.synced.wait()
+        await nodes.synced.wait()
+        running: dict[str, asyncio.Task[None]] = {}
+        ending: dict[str, asyncio.Task[None]] = {}
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._tasks = group
 
-            def on_node(old: Raw | None, new: Raw | None) -> None:
-                name = (new or old or {})["metadata"]["name"]
-                is_served = new is not None and is_virtual(new)
-                if is_served and name not in watches:
-                    node = self._add(name)
-                    run = node.registrations.run()
-                    watches[name] = group.create_task(run, name=f"drivers of node {name}")
-                    self._notify(name)
-                elif not is_served and name in watches:
-                    watches.pop(name).cancel()
-                    del self._nodes[name]
+                def on_node(old: Raw | None, new: Raw | None) -> None:
+                    name = (new or old or {})["metadata"]["name"]
+                    is_served = new is not None and is_virtual(new)
+                    if is_served and name not in running:
+                        run = self._run_node(name, ending.pop(name, None))
+                        running[name] = group.create_task(run, name=f"drivers of node {name}")
+                        self._add(name)
+                        self._release_vanished(name, pods.objects.values())
+                    elif not is_served and name in running:
+                        ending[name] = running.pop(name)
+                        ending[name].cancel()
+                        ending[name].add_done_callback(lambda _: ending.pop(name, None))
+                        self._remove(name)
+                    elif is_served and _restart_of(old) != _restart_of(new):
+                        self.restart(name)
 
-            try:
+                served = [e["metadata"]["name"] for e in nodes.objects.values() if is_virtual(e)]
+                # No driver is registered yet, so its devices must not be allocated.
+                group.create_task(self._delete_slices(served), name="wipe slices")
                 nodes.listen(on_node)
                 await asyncio.Event().wait()
-            finally:
-                self._tasks = None
+        finally:
+            self._tasks = None
+            self._nodes.clear()
+            if self._programs is not None:
+                await self._programs.close()
+
+    async def _run_node(self, name: str, previous: asyncio.Task[None] | None) -> None:
+        """Run the program of a node, if there is one, after that of an earlier node has ended."""
+        if previous is not None:
+            await asyncio.wait([previous])
+        if self._programs is not None:
+            await self._programs.run(name, self.directory_of(name))
 
     def directory_of(self, node: str) -> Path:
         """Return the directory that the drivers of a node use as the kubelet's."""
@@ -153,7 +206,8 @@ class RegisteredDrivers:
             return False
         preparing = kubelet.preparing.get(uid)
         if preparing is not None and preparing.task is not None:
-            # The claims are unprepared when the call has ended.
+            # A kubelet cancels the call, and unprepares the claims when it has ended.
+            preparing.task.cancel()
             kubelet.releasing.setdefault(uid, _Call())
             return False
         kubelet.preparing.pop(uid, None)
@@ -177,13 +231,32 @@ class RegisteredDrivers:
             for pod in sorted(info.pods) if info is not None else ():
                 self.release(pod, name)
 
+    def serves(self, driver: str) -> bool:
+        """Return True if programs serve a driver."""
+        return driver not in self._simulated
+
     def restart(self, node: str) -> None:
-        """Prepare every claim of a node again, as after a restart of its kubelet."""
-        kubelet = self._nodes.get(node)
-        if kubelet is not None:
-            kubelet.claims.forget_prepared()
-            kubelet.prepared.clear()
-            self._notify(node)
+        """
+        Restart the kubelet of a node: it reads its checkpoint, and the drivers register again.
+
+        Like a kubelet, it deletes the slices of the node, which the drivers then publish again.
+        """
+        if node in self._nodes:
+            self._remove(node)
+            self._add(node)
+            self._start(self._delete_slices([node]), f"wipe slices of {node}")
+
+    def reboot(self, node: str) -> None:
+        """Empty the directory of CDI specs, kill the program, and restart the kubelet of a node."""
+        if node not in self._nodes:
+            return
+        if self._programs is not None:
+            self._programs.reboot(node)
+        with suppress(OSError):
+            for path in (self.directory_of(node) / "cdi").iterdir():
+                if path.is_file() or path.is_symlink():
+                    path.unlink()
+        self.restart(node)
 
     def injections(self, node: str, uses: Sequence[tuple[Raw, str]]) -> Iterable[ContainerEdits]:
         """Yield the edits of a container with these claims, each with a request or ""."""
@@ -191,34 +264,64 @@ class RegisteredDrivers:
         if names:
             yield resolve(names, (*self._cdi, self.directory_of(node) / "cdi"))
 
-    def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
-        """Return the first CDI device of each device of a claim; see `Drivers.cdi_ids`."""
-        info = self._nodes[node].claims.by_uid(uid) if node in self._nodes else None
-        return {
-            (driver, device.pool, device.device, request, device.share_id): device.cdi_ids[0]
-            for driver, devices in (info.devices.items() if info is not None else ())
-            for device in devices
-            if device.cdi_ids
-            for request in device.requests
-        }
+    def devices(self, node: str, claim: str) -> Sequence[ReportedDevice]:
+        """Return the devices that programs have prepared for a claim, with their health."""
+        kubelet = self._nodes.get(node)
+        info = kubelet.claims.by_uid(claim) if kubelet is not None else None
+        if kubelet is None or info is None:
+            return ()
+        return [
+            ReportedDevice(
+                each.requests,
+                each.cdi_ids[0] if each.cdi_ids else f"{driver}/{each.pool}/{each.device}",
+                each.device,
+                kubelet.health.health_of(driver, each.pool, each.device),
+            )
+            for driver, devices in info.devices.items()
+            for each in devices
+        ]
 
-    def _add(self, name: str) -> _Node:
+    def _add(self, name: str) -> None:
+        """Start the kubelet of a node."""
+        assert self._tasks is not None, "the drivers run"
         directory = self.directory_of(name)
         (directory / "plugins").mkdir(parents=True, exist_ok=True)
         (directory / REGISTRY).mkdir(parents=True, exist_ok=True)
-
-        def on_change(driver: str) -> None:
-            self._on_driver(name, driver)
-
-        registrations = Registrations(name, directory, clock=self._clock, on_change=on_change)
+        health = NodeHealth(name, clock=self._clock, on_change=lambda: self._notify_health(name))
+        registrations = Registrations(
+            name,
+            directory,
+            clock=self._clock,
+            on_change=lambda driver: self._on_driver(name, registrations, driver),
+            health=health,
+        )
         claims = NodeClaims(directory, registrations)
         try:
             claims.load()
         except CheckpointError as error:
             # The pods of the node are prepared again, as after the loss of the file.
             _logger.warning("node %s: starting without it: %s", name, error)
-        self._nodes[name] = _Node(registrations, claims)
-        return self._nodes[name]
+        kubelet = self._nodes[name] = _Node(registrations, claims, health)
+        run = registrations.run()
+        kubelet.watch = self._tasks.create_task(run, name=f"registrations of node {name}")
+        self._notify(name)
+
+    def _remove(self, name: str) -> None:
+        """Stop the kubelet of a node; its checkpoint stays."""
+        kubelet = self._nodes.pop(name)
+        for timer in kubelet.wipes.values():
+            timer.cancel()
+        calls = (*kubelet.preparing.values(), *kubelet.releasing.values())
+        for task in (kubelet.watch, *(each.task for each in calls)):
+            if task is not None:
+                task.cancel()
+
+    def _release_vanished(self, name: str, pods: Iterable[Raw]) -> None:
+        """Unprepare the claims of pods that do not exist any more."""
+        known = {uid for each in self._nodes[name].claims.infos for uid in each.pods}
+        if known:
+            for uid in sorted(known - {each["metadata"]["uid"] for each in pods}):
+                self.release(uid, name)
 
     def _is_served(self, claim: Raw) -> bool:
         results = get(claim, "status.allocation.devices.results", ())
@@ -252,7 +355,7 @@ class RegisteredDrivers:
         call = kubelet.releasing[uid]
         try:
             await kubelet.claims.unprepare(uid)
-        except CallError as error:
+        except DryrackError as error:
             _logger.warning("node %s: pod %s: unprepare dynamic resources: %s", node, uid, error)
             call.retry_at = self._clock.now() + RETRY_SECONDS
             # The pod can be gone by then, so that nothing else asks again.
@@ -272,33 +375,60 @@ class RegisteredDrivers:
         for listener in self._listeners:
             listener(node)
 
-    def _on_driver(self, node: str, driver: str) -> None:
+    def _notify_health(self, node: str) -> None:
+        for listener in self._health_listeners:
+            listener(node)
+
+    def _on_driver(self, node: str, registrations: Registrations, driver: str) -> None:
         """Delete the slices of a driver that stays away, and try waiting pods again."""
         kubelet = self._nodes.get(node)
-        if kubelet is None:
+        if kubelet is None or kubelet.registrations is not registrations:
+            # The kubelet restarted meanwhile.
             return
-        instance = kubelet.registrations.instance(driver)
+        instance = registrations.instance(driver)
+        if instance is None or not instance.is_connected:
+            if driver not in kubelet.wipes:
+                when = self._clock.now() + WIPE_SECONDS
+                wipe = partial(self._wipe, node, driver)
+                kubelet.wipes[driver] = self._clock.call_at(when, wipe)
+            return
         timer = kubelet.wipes.pop(driver, None)
         if timer is not None:
             timer.cancel()
-        if instance is None or not instance.is_connected:
-            when = self._clock.now() + WIPE_SECONDS
-            kubelet.wipes[driver] = self._clock.call_at(when, lambda: self._wipe(node, driver))
-        else:
-            for call in (*kubelet.preparing.values(), *kubelet.releasing.values()):
-                call.retry_at = 0.0
-            self._notify(node)
+        for call in (*kubelet.preparing.values(), *kubelet.releasing.values()):
+            call.retry_at = 0.0
+        self._notify(node)
 
     def _wipe(self, node: str, driver: str) -> None:
-        if self._tasks is not None:
-            self._start(self._delete_slices(node, driver), f"wipe {driver} on {node}")
+        kubelet = self._nodes.get(node)
+        if kubelet is not None and self._tasks is not None:
+            kubelet.wipes.pop(driver, None)
+            self._start(self._delete_slices([node], driver), f"wipe {driver} on {node}")
 
-    async def _delete_slices(self, node: str, driver: str) -> None:
+    async def _delete_slices(self, nodes: Sequence[str], driver: str = "") -> None:
+        """Delete the slices of a driver on nodes, or of all programs; retry until it succeeds."""
         assert self._client is not None, "the drivers run"
-        fields = f"spec.nodeName={node},spec.driver={driver}"
-        try:
-            found = await self._client.list(SLICES, Selection(fields=fields))
-            for each in found.items:
-                await self._client.delete(SLICES, each["metadata"]["name"])
-        except (ApiError, TransportError) as error:
-            _logger.warning("node %s: slices of driver %s not deleted: %s", node, driver, error)
+        selection = Selection(fields=f"spec.nodeName={nodes[0]}" if len(nodes) == 1 else "")
+        wait = _WIPE_RETRY_SECONDS
+        left = frozenset(nodes)
+        while left:
+            try:
+                found = await self._client.list(SLICES, selection)
+                for each in found.items:
+                    own = each["spec"]["driver"]
+                    labels = get(each["metadata"], "labels", {})
+                    # Slices that dryrack publishes for nodes need no program.
+                    is_ours = own in self._simulated or labels.get(MANAGED_BY) == MANAGER
+                    is_meant = own == driver if driver else not is_ours
+                    if is_meant and each["spec"].get("nodeName") in left:
+                        with suppress(NotFoundError):
+                            await self._client.delete(SLICES, each["metadata"]["name"])
+                left = frozenset()
+            except (ApiError, TransportError) as error:
+                _logger.warning("slices of %s not deleted: %s; retrying", ", ".join(nodes), error)
+                await sleep(self._clock, wait)
+                wait = min(2 * wait, _WIPE_RETRY_SECONDS_MAX)
+
+
+def _restart_of(node: Raw | None) -> str:
+    return str(get(node or {}, "metadata.annotations", {}).get(KUBELET_RESTART, ""))

@@ -57,11 +57,17 @@ class Instance:
     driver: str
     endpoint: str
     service: str
-    is_connected: bool = False
+    # The service of its health reports; "" for none.
+    health_service: str = ""
+    connected: asyncio.Event = field(default_factory=asyncio.Event)
     channel: grpc.aio.Channel = field(init=False)
 
     def __post_init__(self) -> None:
         self.channel = grpc.aio.insecure_channel(f"unix:{self.endpoint}")
+
+    @property
+    def is_connected(self) -> bool:
+        return self.connected.is_set()
 
     async def prepare(
         self, claims: Sequence[ClaimReference]

@@ -1,9 +1,9 @@
 """
 Registration of drivers: the plugin watcher of a kubelet, for one node.
 
-A driver creates a socket below `plugins_registry`; the kubelet asks it who it is, tells it whether
-it is registered, and forgets it when the socket is gone. Several instances of a driver can be
-registered, as in a rolling update: the newest one that is connected gets the calls.
+A driver creates a socket below `plugins_registry`. The kubelet calls GetInfo, reports whether the
+driver is registered, and unregisters it when the socket is gone. Several instances of a driver can
+be registered, as in a rolling update: the newest one that is connected gets the calls.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from dryrack.client.timekeeping import sleep
+from dryrack.kubelet.health import HEALTH_SERVICES
 from dryrack.kubelet.instance import SERVICES, Instance, text_of
 from dryrack.kubeletapi import REGISTRATION, message
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kubelet.health import NodeHealth
 
 _logger = logging.getLogger(__name__)
 
@@ -56,8 +58,14 @@ class Registrations:
         *,
         clock: Timekeeper,
         on_change: Callable[[str], None],
+        health: NodeHealth | None = None,
     ) -> None:
-        """`on_change` gets the name of a driver whose instances or connections changed."""
+        """
+        `on_change` gets the name of a driver whose instances or connections changed.
+
+        `health` reads the health reports of the instances; without it no driver is asked.
+        """
+        self._health = health
         self._node = node
         self._registry = directory / REGISTRY
         self._clock = clock
@@ -111,7 +119,11 @@ class Registrations:
                 await sleep(self._clock, wait)
                 wait = min(2 * wait, _RETRY_SECONDS_MAX)
             try:
-                await self._follow(instance)
+                async with asyncio.TaskGroup() as group:
+                    if self._health is not None and instance.health_service:
+                        watch = self._health.watch(instance)
+                        group.create_task(watch, name=f"health of {instance.driver}")
+                    await self._follow(instance)
             finally:
                 self._instances[instance.driver].remove(instance)
                 if not self._instances[instance.driver]:
@@ -162,7 +174,8 @@ class Registrations:
                 "RegisterPlugin error -- plugin registration failed with err: endpoint "
                 f"{endpoint} already registered for DRA driver plugin {info.name}"
             )
-        return Instance(info.name, endpoint, service)
+        health = next((each for each in HEALTH_SERVICES if each in offered), "")
+        return Instance(info.name, endpoint, service, health_service=health)
 
     async def _follow(self, instance: Instance) -> None:
         """Note when the connection to an instance is made or lost."""
@@ -170,7 +183,10 @@ class Registrations:
             state = instance.channel.get_state(try_to_connect=True)
             is_connected = state is grpc.ChannelConnectivity.READY
             if is_connected != instance.is_connected:
-                instance.is_connected = is_connected
+                if is_connected:
+                    instance.connected.set()
+                else:
+                    instance.connected.clear()
                 self._on_change(instance.driver)
             await instance.channel.wait_for_state_change(state)
 
@@ -195,7 +211,7 @@ def _go_list(names: Iterable[str]) -> str:
 
 
 async def _notify(channel: grpc.aio.Channel, error: str) -> None:
-    """Tell a plugin whether it is registered."""
+    """Report to a plugin whether it is registered."""
     await _call(
         channel,
         "NotifyRegistrationStatus",

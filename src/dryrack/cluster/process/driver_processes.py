@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.kubeletplugin import VirtualDrivers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from dryrack.kinds.raw import Raw
@@ -31,9 +31,6 @@ class DriversOfNodes(VirtualDrivers):
     ) -> Iterable[Any]:
         yield from super().injections(node, claims, uses)
         yield from self._processes.injections(node, uses)
-
-    def cdi_ids(self, node: str, uid: str) -> Mapping[tuple[str, str, str, str, str], str]:
-        return {**super().cdi_ids(node, uid), **self._processes.cdi_ids(node, uid)}
 
     def prepared(self) -> Collection[str]:
         return {*super().prepared(), *self._processes.claims()}

@@ -60,8 +60,38 @@ class Injection(Protocol):
         ...
 
 
+class PreparedDevice(Protocol):
+    """A device of a claim that a driver program has prepared."""
+
+    @property
+    def requests(self) -> Sequence[str]:
+        """The requests of the claim; empty for all of them."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """The first CDI device, or driver, pool, and device."""
+        ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def health(self) -> tuple[str, str]:
+        """The health that the driver reports, and its message."""
+        ...
+
+
 class DriverProcesses(Protocol):
     """Drivers that are programs; the virtual kubelet calls their sockets, as a kubelet does."""
+
+    def serves(self, driver: str) -> bool:
+        """Return True if a driver is a program."""
+        ...
+
+    def devices(self, node: str, claim: str) -> Sequence[PreparedDevice]:
+        """Return the devices that programs have prepared for a claim, by its UID."""
+        ...
 
     def call(self, pod: Raw, node: str, claims: Sequence[Raw]) -> str | None:
         """
@@ -75,12 +105,16 @@ class DriverProcesses(Protocol):
         """Return whether no claim is prepared for a pod; unprepare its claims otherwise."""
         ...
 
-    def restart(self, node: str) -> None:
-        """Prepare every claim of a node again, as after a restart of the kubelet."""
+    def reboot(self, node: str) -> None:
+        """Lose what a reboot of a node loses, and restart its kubelet and its drivers."""
         ...
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call the listener with a node whenever a call for one of its pods has ended."""
+        ...
+
+    def listen_to_health(self, listener: Callable[[str], None]) -> None:
+        """Call the listener with a node whenever the health of its devices has changed."""
         ...
 
     async def run(
@@ -239,12 +273,17 @@ def has_devices(pod: Raw) -> bool:
 
 
 def device_health(
-    pod: Raw, claims: Mapping[Name, Raw], faults: NodeFaults, cdi_ids: CdiIds | None = None
+    pod: Raw,
+    claims: Mapping[Name, Raw],
+    faults: NodeFaults,
+    cdi_ids: CdiIds | None = None,
+    processes: DriverProcesses | None = None,
 ) -> Mapping[str, Sequence[Raw]]:
     """
     Return the health entries of a pod's containers, by container; empty ones are left out.
 
-    Devices have the names of their CDI devices if `cdi_ids`, by node and claim, knows them.
+    Devices have the names of their CDI devices if `cdi_ids`, by node and claim, knows them. Drivers
+    that are programs report the health of their devices themselves; a fault takes precedence.
     """
     namespace = pod["metadata"].get("namespace", "")
     node = spec_of(pod).get("nodeName", "")
@@ -256,7 +295,15 @@ def device_health(
             continue
         known = cdi_ids(node, uid_of(claim)) if cdi_ids is not None else {}
         devices[reference.name] = []
+        if processes is not None:
+            for each in processes.devices(node, uid_of(claim)):
+                is_faulty = each.name in faults.devices
+                state = faults.health_of(each.name) if is_faulty else each.health
+                entry = _entry(each.identity, *state)
+                devices[reference.name] += [(name, entry) for name in each.requests or ("",)]
         for result in get(claim, "status.allocation.devices.results", ()):
+            if processes is not None and processes.serves(result["driver"]):
+                continue
             device = result["driver"], result["pool"], result["device"]
             # A result of a request with alternatives has the name request/alternative.
             request = result["request"].partition("/")[0]
@@ -270,7 +317,7 @@ def device_health(
             resources = {
                 each["resourceID"]: each
                 for request, each in devices.get(use["name"], ())
-                if not wanted or request == wanted
+                if not wanted or request in ("", wanted)
             }
             if resources:
                 name = f"claim:{use['name']}/{wanted}" if wanted else f"claim:{use['name']}"
@@ -280,9 +327,12 @@ def device_health(
 
 
 def _health(identity: str, device: str, faults: NodeFaults) -> Raw:
-    health, message = faults.health_of(device)
     if faults.is_driver_gone:
-        return {"resourceID": identity, "health": str(Health.UNKNOWN)}
+        return _entry(identity, Health.UNKNOWN, "")
+    return _entry(identity, *faults.health_of(device))
+
+
+def _entry(identity: str, health: str, message: str) -> Raw:
     if not message:
         return {"resourceID": identity, "health": str(health)}
     if len(message.encode()) > MESSAGE_BYTES_MAX:

@@ -316,6 +316,7 @@ class VirtualKubelet(Reconciler[Name]):
         self._processes = None if context.drivers is None else context.drivers.processes
         if self._processes is not None:
             self._processes.listen(self._on_call)
+            self._processes.listen_to_health(self._on_health)
         self._runs: dict[str, Run] = {}
         self._rebooted: set[str] = set()
         """The UIDs of pods whose node has rebooted since they were decided."""
@@ -372,10 +373,16 @@ class VirtualKubelet(Reconciler[Name]):
             if self._is_unprepared(uid_of(pod)) or is_deleted(pod) or is_terminal(pod):
                 self.queue.add(name_of(pod))
 
+    def _on_health(self, node: str) -> None:
+        """Decide the pods of a node with devices again: their status has the health."""
+        for pod in self._by_node.get(node):
+            if has_devices(pod):
+                self.queue.add(name_of(pod))
+
     def _reboot(self, node: Raw) -> None:
         """Forget what is prepared on the node, and start its pods again, as a reboot does."""
         if self._processes is not None:
-            self._processes.restart(node["metadata"]["name"])
+            self._processes.reboot(node["metadata"]["name"])
         for pod in self._by_node.get(node["metadata"]["name"]):
             self._rebooted.add(uid_of(pod))
             self.queue.add(name_of(pod))
@@ -439,7 +446,7 @@ class VirtualKubelet(Reconciler[Name]):
         if has_devices(pod):
             faults = faults_of(annotations_of(node), now)
             cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
-            health = device_health(pod, self._claims.objects, faults, cdi_ids)
+            health = device_health(pod, self._claims.objects, faults, cdi_ids, self._processes)
         host = host_address(node)
         address = host if spec_of(pod).get("hostNetwork") else status_of(pod).get("podIP")
         inputs = PodInputs(
