@@ -6,15 +6,19 @@ from dryrack.kubelet.conformance.report import Outcome, Result
 from dryrack.kubelet.conformance.requirements import REQUIREMENTS
 from dryrack.kubelet.conformance.suite import run_suite
 from dryrack.kubelet.drivers import RegisteredDrivers
+from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program
 
 __all__ = [
     "REQUIREMENTS",
     "Bench",
     "BenchError",
     "CheckpointError",
+    "DriverPrograms",
     "Outcome",
     "Program",
+    "ProgramError",
     "RegisteredDrivers",
     "Result",
+    "find_program",
     "run_suite",
 ]

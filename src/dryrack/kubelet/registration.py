@@ -34,6 +34,8 @@ _logger = logging.getLogger(__name__)
 REGISTRY = "plugins_registry"
 # People do not notice half a second, and a look at an unchanged directory costs microseconds.
 LOOK_SECONDS = 0.5
+# Two changes of a directory that are closer than this can have the same time of modification.
+_UNCERTAIN_SECONDS = 2.0
 # The timeouts of the kubelet.
 _INFO_SECONDS_MAX = 1.0
 _NOTIFY_SECONDS_MAX = 5.0
@@ -73,6 +75,8 @@ class Registrations:
         self._instances: dict[str, list[Instance]] = {}
         # By socket: its identity, and the task that registers it and watches its connection.
         self._sockets: dict[Path, tuple[Identity, asyncio.Task[None]]] = {}
+        # The time of the last modification of the directory, if that shows every change.
+        self._seen_at: int | None = None
 
     def instance(self, driver: str) -> Instance | None:
         """Return the instance that gets calls: the newest that is connected, or the newest."""
@@ -90,8 +94,23 @@ class Registrations:
         self._registry.mkdir(parents=True, exist_ok=True)
         async with asyncio.TaskGroup() as group:
             while True:
-                self._look(group)
+                try:
+                    modified_at = self._registry.stat().st_mtime_ns
+                    if modified_at != self._seen_at:
+                        self._look(group)
+                        self._seen_at = self._certain_time(modified_at)
+                except OSError:
+                    # The directory is gone, and so are the sockets.
+                    self._look(group)
+                    self._seen_at = None
                 await sleep(self._clock, LOOK_SECONDS)
+
+    def _certain_time(self, modified_at: int) -> int | None:
+        """Return the time if no later change can have the same, and none below can be missed."""
+        is_recent = abs(self._clock.now() - modified_at / 1e9) < _UNCERTAIN_SECONDS
+        with os.scandir(self._registry) as entries:
+            has_directories = any(each.is_dir(follow_symlinks=False) for each in entries)
+        return None if is_recent or has_directories else modified_at
 
     def _look(self, group: asyncio.TaskGroup) -> None:
         found = dict(_sockets_below(self._registry))

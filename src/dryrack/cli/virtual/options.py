@@ -22,8 +22,21 @@ ENGINES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """Start a virtual cluster: a Kubernetes control plane and virtual nodes."""
+    """
+    Start a virtual cluster: a Kubernetes control plane and virtual nodes.
 
+    In PROGRAM and ARG, {node}, {kubelet}, {plugins}, {registry}, {cdi}, and {kubeconfig} stand for
+    the name and the directories of the node, and the kubeconfig.
+    """
+
+    program: Annotated[
+        tuple[str, ...],
+        argument(
+            metavar="[-- PROGRAM [ARG]...]",
+            help="With --kubelet-dir: the kubelet plugin of a DRA driver. It runs once for each "
+            "node, with NODE_NAME and KUBECONFIG, and starts again if it exits.",
+        ),
+    ] = ()
     nodes: Annotated[int, _inhabitants_option(help="Number of virtual nodes.")] = 0
     node_name: Annotated[
         str,

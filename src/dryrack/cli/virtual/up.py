@@ -145,7 +145,8 @@ def _launch_of(options: UpOptions) -> Launch:
         catalogue_files=tuple(os.path.abspath(each) for each in options.catalogue_file),
         machine=catalogue.instance_types.get(options.instance_type) if catalogue else None,
         devices=devices,
-        kubelet_directory=_kubelet_directory(options.kubelet_dir),
+        kubelet_directory=_kubelet_directory(options),
+        program=_program(options),
         omits_device_classes=options.no_device_classes,
         release=release,
         feature_gates=gates,
@@ -160,18 +161,24 @@ def _launch_of(options: UpOptions) -> Launch:
     )
 
 
-def _kubelet_directory(text: str) -> Path | None:
+def _kubelet_directory(options: UpOptions) -> Path | None:
     """Return the directory for driver programs; raise if it cannot be used."""
-    if not text:
+    if not options.kubelet_dir:
         return None
-    directory = Path(text).absolute()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--kubelet-dir {text}: {error.strerror}; name a directory") from None
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"--kubelet-dir {text}: not writable; name another directory")
-    return directory
+    from dryrack.cli.drivers.places import kubelet_directory
+
+    return kubelet_directory(options.kubelet_dir, options.node_name.replace("{}", "100"))
+
+
+def _program(options: UpOptions) -> tuple[str, ...]:
+    """Return the program that runs for each node, with its absolute path."""
+    if not options.program:
+        return ()
+    if not options.kubelet_dir:
+        raise UsageError("PROGRAM needs --kubelet-dir, for example: --kubelet-dir /tmp/kubelets")
+    from dryrack.cli.drivers.places import driver_program
+
+    return driver_program(options.program)
 
 
 def node_pattern(pattern: str) -> str:

@@ -77,6 +77,8 @@ class Launch:
     """The simulated devices of every virtual node."""
     kubelet_directory: Path | None = None
     """Where driver programs register with the kubelets of the nodes; None: there are none."""
+    program: Sequence[str] = ()
+    """The words of the driver program to run for each node; empty: people start the drivers."""
     omits_device_classes: bool = False
     """True if the DeviceClasses of the catalog and of `devices` are left to charts."""
     release: Release = DEFAULT_RELEASE

@@ -292,10 +292,18 @@ def _drivers(launch: Launch) -> VirtualDrivers | None:
     if launch.kubelet_directory is None:
         return VirtualDrivers(launch.devices) if launch.devices else None
     from dryrack.cluster.process.driver_processes import DriversOfNodes
-    from dryrack.kubelet import RegisteredDrivers
+    from dryrack.kubelet import DriverPrograms, RegisteredDrivers
 
-    names = [kind.driver for kind in launch.devices]
-    processes = RegisteredDrivers(launch.kubelet_directory, clock=SystemClock(), simulated=names)
+    programs = None
+    if launch.program:
+        kubeconfig = launch.state.kubeconfig
+        programs = DriverPrograms(launch.program, str(kubeconfig), clock=SystemClock())
+    processes = RegisteredDrivers(
+        launch.kubelet_directory,
+        clock=SystemClock(),
+        simulated=[kind.driver for kind in launch.devices],
+        programs=programs,
+    )
     return DriversOfNodes(launch.devices, processes)
 
 
