@@ -10,6 +10,7 @@ from dryrack.cluster.faults import (
     FaultWordsError,
     HalfGeneration,
     Injection,
+    KubeletRestart,
     NodeReboot,
     Subject,
     WatchLoss,
@@ -48,6 +49,7 @@ WORDS: dict[str, tuple[Fault, float | None]] = {
     ),
     "node worker-* ready=false": (NodeFailure("worker-*", "ready", "false"), None),
     "node worker-1 reboot": (NodeReboot("worker-1"), None),
+    "node worker-1 kubelet-restart": (KubeletRestart("worker-1"), None),
     "device worker-1/gpu-3 unhealthy": (DeviceFailure("worker-1", "gpu-3", "unhealthy"), None),
     "device */gpu-* taint=a=b:NoExecute share=0.25 for 5m": (
         DeviceFailure("*", "gpu-*", "taint=a=b:NoExecute", 0.25),

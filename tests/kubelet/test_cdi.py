@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from dryrack.kubelet.cdi import problems, resolve
 
 if TYPE_CHECKING:
@@ -76,3 +78,49 @@ def test_unknown_devices_and_damaged_files_are_named(tmp_path: Path) -> None:
     first, second = problems(directories)
     assert first.startswith(f"{tmp_path}/cdi/b.json: ")
     assert second == f"{tmp_path}/cdi/c.yaml: not a CDI spec: it has no kind"
+
+
+def test_hooks_are_listed_and_do_not_run(tmp_path: Path) -> None:
+    """Each has its time and its words."""
+    hook = {"hookName": "createContainer", "path": "/bin/ctk", "args": ["ctk", "update"]}
+    write(tmp_path / "cdi", "a.json", "0", hooks=[hook, {"hookName": "poststop", "path": "/x"}])
+
+    edits = resolve(["example.com/gpu=0"], [tmp_path / "cdi"])
+    assert edits.hooks == ("createContainer ctk update", "poststop /x")
+
+
+def test_a_changed_spec_is_read_again(tmp_path: Path) -> None:
+    """A file is parsed once for each of its states."""
+    for value in ("first", "second"):
+        write(tmp_path / "cdi", "new.json", "0", env=[f"FROM={value}"])
+        (tmp_path / "cdi" / "new.json").replace(tmp_path / "cdi" / "a.json")
+
+        edits = resolve(["example.com/gpu=0"], [tmp_path / "cdi"])
+        assert edits.env == (("FROM", value),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"cdiVersion": None}, "it has no cdiVersion"),
+        ({"kind": "gpu"}, "invalid vendor/class 'gpu'"),
+        ({"devices": []}, "no devices"),
+        ({"devices": [{"name": "0"}]}, "device '0' has empty device edits"),
+        ({"devices": [{"name": "a b", "containerEdits": {}}]}, "invalid device name 'a b'"),
+        ({"containerEdits": {"env": ["NO-VALUE"]}}, "invalid environment variable 'NO-VALUE'"),
+        ({"containerEdits": {"hooks": [{"hookName": "x"}]}}, "invalid hook name 'x'"),
+        ({"containerEdits": {"mounts": [{"hostPath": "/x"}]}}, "a required field is missing"),
+        ({"containerEdits": {"deviceNodes": "x"}}, "a field has a wrong type"),
+        ({"devices": "text"}, "a field has a wrong type"),
+    ],
+)
+def test_a_spec_that_a_runtime_refuses_has_no_devices(
+    tmp_path: Path, changes: Any, problem: str
+) -> None:
+    """The reason names what is wrong."""
+    write(tmp_path, "a.json", "0", env=["A=1"])
+    spec = json.loads((tmp_path / "a.json").read_text()) | changes
+    (tmp_path / "a.json").write_text(json.dumps(spec))
+
+    assert resolve(["example.com/gpu=0"], [tmp_path]).error
+    assert problem in next(problems([tmp_path]))

@@ -7,6 +7,7 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.hardware.faults import (
         DEVICE_FAULT,
+        KUBELET_RESTART,
         NO_FAULTS,
         NODE_FAULT,
         NODE_FAULT_PARTS,
@@ -51,7 +52,7 @@ else:
         __name__,
         {
             "faults": (
-                "DEVICE_FAULT NODE_FAULT NODE_FAULT_PARTS NO_FAULTS "
+                "DEVICE_FAULT KUBELET_RESTART NODE_FAULT NODE_FAULT_PARTS NO_FAULTS "
                 "FaultError Health NodeFaults PrepareFault PrepareMode device_annotation "
                 "fault_lines faults_of add_expiry node_annotation read_device_faults "
                 "read_node_fault"
@@ -70,6 +71,7 @@ __all__ = [
     "DEVICE_FAULT",
     "EVERY_NODE",
     "INSTANCE_TYPE",
+    "KUBELET_RESTART",
     "MANAGED_BY",
     "MANAGER",
     "NODE_FAULT",

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 DEVICE_FAULT = "device-fault.dryrack.dev/"
 NODE_FAULT = "node-fault.dryrack.dev/"
+# A change of this annotation of a Node restarts its virtual kubelet.
+KUBELET_RESTART = "dryrack.dev/kubelet-restart"
 
 # An unhealthy device is not allocated to other claims; claims that have it keep it.
 UNHEALTHY_TAINT = DeviceTaint(key="dryrack.dev/unhealthy", effect="NoSchedule")

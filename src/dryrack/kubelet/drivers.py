@@ -21,7 +21,7 @@ from dryrack.client.client import Selection
 from dryrack.client.endpoints import NODES, PODS, SLICES
 from dryrack.client.errors import ApiError, NotFoundError, TransportError
 from dryrack.client.timekeeping import sleep
-from dryrack.hardware import MANAGED_BY, MANAGER
+from dryrack.hardware import KUBELET_RESTART, MANAGED_BY, MANAGER
 from dryrack.kinds.paths import get
 from dryrack.kubelet.cdi import ContainerEdits, resolve
 from dryrack.kubelet.claims import CheckpointError, NodeClaims
@@ -46,8 +46,6 @@ RETRY_SECONDS = 10.0
 # The kubelet tries to delete slices again after this time, which doubles up to a limit.
 _WIPE_RETRY_SECONDS = 1.0
 _WIPE_RETRY_SECONDS_MAX = 300.0
-# A change of this annotation of a Node restarts its kubelet.
-KUBELET_RESTART = "dryrack.dev/kubelet-restart"
 _SYSTEM_CDI = (Path("/etc/cdi"), Path("/var/run/cdi"))
 
 
@@ -190,8 +188,8 @@ class RegisteredDrivers:
         kubelet = self._nodes.get(node)
         if not own or (kubelet is not None and uid in kubelet.prepared):
             return None
-        if kubelet is None or self._tasks is None:
-            # The kubelet of the node starts; the listener is called when it has.
+        if kubelet is None or self._tasks is None or uid in kubelet.releasing:
+            # The kubelet of the node starts, or unprepares the claims; it calls the listener then.
             return ""
         call = kubelet.preparing.setdefault(uid, _Call())
         if call.task is None and self._clock.now() >= call.retry_at:
@@ -219,10 +217,6 @@ class RegisteredDrivers:
         if call.task is None and self._clock.now() >= call.retry_at:
             call.task = self._start(self._unprepare(kubelet, node, uid), f"unprepare {uid}")
         return False
-
-    def claims(self) -> set[str]:
-        """Return the UIDs of the claims that are prepared on any node."""
-        return {e.reference.uid for node in self._nodes.values() for e in node.claims.infos}
 
     def abandon(self, claim: str) -> None:
         """Unprepare a claim that no pod may use any more."""
@@ -360,6 +354,8 @@ class RegisteredDrivers:
             call.retry_at = self._clock.now() + RETRY_SECONDS
             # The pod can be gone by then, so that nothing else asks again.
             self._clock.call_at(call.retry_at, lambda: self._release_again(uid, node))
+        else:
+            kubelet.releasing.pop(uid, None)
         finally:
             call.task = None
             self._notify(node)

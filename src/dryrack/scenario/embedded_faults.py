@@ -27,6 +27,7 @@ from dryrack.cluster.faults import (
     EngineCrash,
     FaultTargetError,
     HalfGeneration,
+    KubeletRestart,
     NodeReboot,
     Subject,
     WatchLoss,
@@ -57,7 +58,7 @@ _LOOK_SECONDS = 20.0
 _TARGET_SECONDS_MAX = 30.0
 _REST_SECONDS_MAX = 3600.0
 _LASTING = (PODS.resource, CLAIMS.resource, SLICES.resource)
-_MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, HalfGeneration, ClaimLeak)
+_MOMENTARY = (WatchLoss, EngineCrash, NodeReboot, KubeletRestart, HalfGeneration, ClaimLeak)
 
 
 class InjectedFaults:

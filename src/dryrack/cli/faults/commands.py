@@ -89,8 +89,8 @@ def node(
         argument(
             metavar="FAULT",
             help="prepare=fail[=MESSAGE], prepare=slow=5s, prepare=hang, driver=gone, "
-            "ready=false, or reboot. prepare=ok, driver=ok or ready=ok ends one fault; ok ends "
-            "all.",
+            "ready=false, reboot, or kubelet-restart. prepare=ok, driver=ok or ready=ok ends one "
+            "fault; ok ends all.",
         ),
     ],
     for_: For = "",
@@ -104,7 +104,7 @@ def node(
 
     prepare: the result of preparing claims. driver=gone: the driver stops, its ResourceSlices
     stay. ready=false: a virtual node is not Ready. reboot, once: a virtual node loses its prepared
-    claims and restarts its containers.
+    claims and restarts its containers. kubelet-restart, once: driver programs register again.
     """
     from dryrack.cli.faults.targets import NODE_OK, heal_nodes
 
@@ -113,7 +113,7 @@ def node(
         _print(_write(lambda cluster: heal_nodes(cluster, name, fault), where), output)
         return
     nodes = _fail(f"node {name} {fault}", for_, where, shows=name)
-    if fault == "reboot":
+    if fault in ("reboot", "kubelet-restart"):
         say(f"node {name}: {fault}")
     else:
         _print(nodes, output)

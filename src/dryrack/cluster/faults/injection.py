@@ -25,6 +25,7 @@ from dryrack.cluster.faults.model import (
     DeviceFailure,
     EngineCrash,
     HalfGeneration,
+    KubeletRestart,
     NodeFailure,
     NodeReboot,
     Subject,
@@ -32,6 +33,7 @@ from dryrack.cluster.faults.model import (
 )
 from dryrack.hardware import (
     DEVICE_FAULT,
+    KUBELET_RESTART,
     NODE_FAULT,
     add_expiry,
     device_annotation,
@@ -87,6 +89,9 @@ class FaultInjector:
                 for name in await self._nodes(fault.node):
                     info = {"nodeInfo": {"bootID": self.chance.uuid()}}
                     await self._patch_node(name, {"status": info}, "status")
+            case KubeletRestart():
+                for name in await self._nodes(fault.node):
+                    await self._annotate(name, {KUBELET_RESTART: self.chance.uuid()})
             case DeviceFailure():
                 parts = (
                     self._with_expiry(part.strip(), seconds) for part in fault.value.split(";")

@@ -105,6 +105,13 @@ class NodeReboot:
 
 
 @dataclass(frozen=True, slots=True)
+class KubeletRestart:
+    """The virtual kubelet of a node restarts, and driver programs register again."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceFailure:
     """A fault of the devices whose nodes and names match, or of a share of them."""
 
@@ -131,7 +138,7 @@ class ClaimLeak:
 
 
 EngineFault = ApiFault | WatchLoss | EngineCrash
-ObjectFault = NodeFailure | NodeReboot | DeviceFailure | HalfGeneration | ClaimLeak
+ObjectFault = NodeFailure | NodeReboot | KubeletRestart | DeviceFailure | HalfGeneration | ClaimLeak
 Fault = EngineFault | ObjectFault
 
 

@@ -8,6 +8,7 @@ Parse the words of faults, which are the same in scenarios and on the command li
     node worker-1 prepare=fail=no device
     node worker-* ready=false for 2m
     node worker-1 reboot
+    node worker-1 kubelet-restart
     device worker-1/gpu-3 unhealthy
     device */gpu-* lost share=0.1
     pool worker-1/gpu.nvidia.com half
@@ -32,6 +33,7 @@ from dryrack.cluster.faults.model import (
     HalfGeneration,
     Healing,
     Injection,
+    KubeletRestart,
     NodeFailure,
     NodeReboot,
     Subject,
@@ -57,7 +59,7 @@ _SHARES = {
     "errors": "errors",
     "lost-answers": "lost_answers",
 }
-_ONCE = (WatchLoss, NodeReboot, HalfGeneration, ClaimLeak)
+_ONCE = (WatchLoss, NodeReboot, KubeletRestart, HalfGeneration, ClaimLeak)
 _DELAYS = {"latency": "latency_seconds", "watch-latency": "watch_latency_seconds"}
 
 
@@ -144,16 +146,18 @@ def _engine(text: str) -> EngineCrash:
     return EngineCrash(name, point, write)
 
 
-def _node(text: str) -> NodeFailure | NodeReboot:
+def _node(text: str) -> NodeFailure | NodeReboot | KubeletRestart:
     name, _, said = text.partition(" ")
     said = said.strip()
     if said == "reboot":
         return NodeReboot(name)
+    if said == "kubelet-restart":
+        return KubeletRestart(name)
     part, has_value, value = said.partition("=")
     if part not in NODE_FAULT_PARTS or not has_value:
         raise FaultWordsError(
-            f"node {text!r}: use NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false "
-            "or reboot"
+            f"node {text!r}: use NODE and prepare=fail|slow=5s|hang, driver=gone, ready=false, "
+            "reboot or kubelet-restart"
         )
     try:
         read_node_fault(part, value)

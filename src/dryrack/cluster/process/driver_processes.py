@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dryrack.kubeletplugin import VirtualDrivers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from dryrack.kinds.raw import Raw
@@ -31,10 +31,3 @@ class DriversOfNodes(VirtualDrivers):
     ) -> Iterable[Any]:
         yield from super().injections(node, claims, uses)
         yield from self._processes.injections(node, uses)
-
-    def prepared(self) -> Collection[str]:
-        return {*super().prepared(), *self._processes.claims()}
-
-    def unprepare(self, uid: str) -> None:
-        super().unprepare(uid)
-        self._processes.abandon(uid)

@@ -60,6 +60,14 @@ class Injection(Protocol):
         ...
 
 
+class CdiInjection(Injection, Protocol):
+    """The changes to a container that come from CDI specs."""
+
+    def describe(self) -> str:
+        """Return the devices and their changes in one line."""
+        ...
+
+
 class PreparedDevice(Protocol):
     """A device of a claim that a driver program has prepared."""
 
@@ -89,6 +97,10 @@ class DriverProcesses(Protocol):
         """Return True if a driver is a program."""
         ...
 
+    def injections(self, node: str, uses: Sequence[tuple[Raw, str]]) -> Iterable[CdiInjection]:
+        """Return what a container gets with its claims, each with a request or ""."""
+        ...
+
     def devices(self, node: str, claim: str) -> Sequence[PreparedDevice]:
         """Return the devices that programs have prepared for a claim, by its UID."""
         ...
@@ -103,6 +115,10 @@ class DriverProcesses(Protocol):
 
     def release(self, uid: str, node: str) -> bool:
         """Return whether no claim is prepared for a pod; unprepare its claims otherwise."""
+        ...
+
+    def abandon(self, claim: str) -> None:
+        """Unprepare a claim without users, by its UID."""
         ...
 
     def reboot(self, node: str) -> None:
@@ -251,7 +267,10 @@ class PrepareCalls:
     def on_claim(self, old: Raw | None, new: Raw | None) -> None:
         """Unprepare a claim without users."""
         if new is None or not status_of(new).get("reservedFor"):
-            self._drivers.unprepare(uid_of(new or old or {}))
+            uid = uid_of(new or old or {})
+            self._drivers.unprepare(uid)
+            if self._drivers.processes is not None:
+                self._drivers.processes.abandon(uid)
 
 
 def unprepared(message: str, retry_seconds: float | None = None) -> Unprepared:

@@ -24,6 +24,8 @@ FORGIVEN_SECONDS = 600.0
 
 
 # The exit codes of a process without signal handlers: 128 plus SIGTERM or SIGKILL.
+# The beginning of the errors of a container runtime, as the kubelet passes them on.
+REFUSED_BY_RUNTIME = "failed to create containerd container: "
 TERMINATED = 143
 KILLED = 137
 PREFIX = "dryrack.dev/"
@@ -404,7 +406,10 @@ def _change_of(run: Run, container: Container, begin: float) -> tuple[float, Con
                 at = max(at, container.last.at + container.waits_seconds)
             if container.name not in run.missing:
                 return at, _start(container, at)
-            waiting = Waiting("CreateContainerConfigError", run.missing[container.name])
+            problem = run.missing[container.name]
+            is_refused = problem.startswith(REFUSED_BY_RUNTIME)
+            reason = "CreateContainerError" if is_refused else "CreateContainerConfigError"
+            waiting = Waiting(reason, problem)
             return None if container.state == waiting else (at, replace(container, state=waiting))
         case Running(since, is_ready):
             turn = None

@@ -36,6 +36,7 @@ from dryrack.controllers.pods.configuration import (
     reference_keys,
 )
 from dryrack.controllers.pods.drivers import (
+    RETRY_SECONDS,
     PrepareCalls,
     Unprepared,
     device_health,
@@ -45,6 +46,7 @@ from dryrack.controllers.pods.drivers import (
 )
 from dryrack.controllers.pods.lifecycle import (
     KILLED,
+    REFUSED_BY_RUNTIME,
     TERMINATED,
     Container,
     ContainerKey,
@@ -63,6 +65,7 @@ from dryrack.controllers.pods.lifecycle import (
     WakeAt,
     step,
 )
+from dryrack.controllers.pods.logs import claims_in_use
 from dryrack.controllers.pods.rendering import (
     DEADLINE_EXCEEDED,
     DEADLINE_MESSAGE,
@@ -91,6 +94,9 @@ from dryrack.hardware import NO_FAULTS, faults_of
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 
+# The limit of the API.
+_EVENT_BYTES_MAX = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class PodInputs:
@@ -113,6 +119,8 @@ class PodInputs:
     """By container: the health of its devices."""
     expires_at: float | None = None
     """The time at which a fault of the node ends."""
+    injected: Mapping[str, str] = field(default_factory=dict)
+    """By container: the CDI devices that driver programs have prepared."""
     programs: "Programs | None" = None
     """Runs the programs of containers; None: only the script of the pod counts."""
 
@@ -181,6 +189,11 @@ def _reports(inputs: PodInputs, run: Run) -> Sequence[Report]:
 
     before = {each.name: each for each in inputs.run.containers}
     reports = []
+    if run.prepared_at is not None and inputs.run.prepared_at is None:
+        for name, text in inputs.injected.items():
+            whole = f"Container {name} has {text}".encode()
+            message = whole[:_EVENT_BYTES_MAX].decode(errors="ignore")
+            reports.append(Report(inputs.pod, "Normal", "CDIDevicesInjected", message, message))
     for container in run.containers:
         old = before[container.name]
         state = container.state
@@ -447,20 +460,31 @@ class VirtualKubelet(Reconciler[Name]):
             faults = faults_of(annotations_of(node), now)
             cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
             health = device_health(pod, self._claims.objects, faults, cdi_ids, self._processes)
+        problem = self._preparation_problem(pod, node) if run.prepared_at is None else None
+        missing = missing_configuration(pod, self._find)
+        injected: Mapping[str, str] = {}
+        expires_at = faults.next_expiry
+        is_running = all(isinstance(each.state, Running) for each in run.containers)
+        if problem is None and self._processes is not None and not is_running:
+            refused, injected = self._injected(pod)
+            missing = {**refused, **missing}
+            if refused:
+                expires_at = min(expires_at or math.inf, now + RETRY_SECONDS)
         host = host_address(node)
         address = host if spec_of(pod).get("hostNetwork") else status_of(pod).get("podIP")
         inputs = PodInputs(
             pod,
             replace(run, deadline_seconds=spec_of(pod).get("activeDeadlineSeconds")),
-            self._preparation_problem(pod, node) if run.prepared_at is None else None,
-            missing_configuration(pod, self._find),
+            problem,
+            missing,
             address=address or pod_address(uid, lambda it: bool(self._by_address.get(it))),
             host=host,
             now=now,
             boot=boot,
             reported=self._reported.pop(uid, None),
             health=health,
-            expires_at=faults.next_expiry,
+            expires_at=expires_at,
+            injected=injected,
             programs=PodPrograms(self._sandboxes, pod),
         )
         self._runs[uid], answer = plan(inputs)
@@ -476,6 +500,21 @@ class VirtualKubelet(Reconciler[Name]):
         """Return whether no driver has prepared claims for a pod whose containers have ended."""
         node = spec_of(pod)["nodeName"]
         return self._processes is None or self._processes.release(uid_of(pod), node)
+
+    def _injected(self, pod: Raw) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return the error, or the description, of the CDI devices of each container, by name."""
+        assert self._processes is not None, "the caller checks it"
+        refused: dict[str, str] = {}
+        injected: dict[str, str] = {}
+        for container in (*get(pod, "spec.initContainers", ()), *get(pod, "spec.containers", ())):
+            uses = list(claims_in_use(pod, container, self._claims.get))
+            for each in self._processes.injections(spec_of(pod)["nodeName"], uses):
+                if each.error:
+                    problem = f"CDI device injection failed: {each.error}"
+                    refused[container["name"]] = REFUSED_BY_RUNTIME + problem
+                else:
+                    injected[container["name"]] = each.describe()
+        return refused, injected
 
     def _begin(self, pod: Raw, node: Raw, boot: str) -> Run:
         """Return a new run, or the run that the status of the pod describes."""
