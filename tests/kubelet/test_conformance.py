@@ -128,7 +128,7 @@ def test_a_requirement_that_needs_a_restart_is_skipped_without_a_program(directo
     result = asyncio.run(check(directory, keep, "prepare-after-a-crash"))
 
     assert result.outcome == "skipped"
-    assert result.reason == "the suite did not start the driver, so it cannot restart it"
+    assert result.reason == "the suite did not start the driver, so it cannot stop it"
 
 
 def test_the_plugin_of_dryrack_keeps_the_contract(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The kubelet's side of the protocol of DRA drivers, for virtual nodes, and a test of drivers."""
 
 from dryrack.kubelet.claims import CheckpointError
-from dryrack.kubelet.conformance.bench import Bench, BenchError, Program
+from dryrack.kubelet.conformance.bench import Bench
+from dryrack.kubelet.conformance.program import BenchError, Program, guarding
 from dryrack.kubelet.conformance.report import Outcome, Result
 from dryrack.kubelet.conformance.requirements import REQUIREMENTS
-from dryrack.kubelet.conformance.suite import run_suite
+from dryrack.kubelet.conformance.sequences import parse_sequence
+from dryrack.kubelet.conformance.suite import check_requirement, run_suite
 from dryrack.kubelet.drivers import RegisteredDrivers
 from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program
 
@@ -19,6 +21,9 @@ __all__ = [
     "ProgramError",
     "RegisteredDrivers",
     "Result",
+    "check_requirement",
     "find_program",
+    "guarding",
+    "parse_sequence",
     "run_suite",
 ]

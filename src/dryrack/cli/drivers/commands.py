@@ -12,12 +12,15 @@ from typing import Annotated
 
 import typer
 
-from dryrack.cli.command import argument, command, option
+from dryrack.cli.command import argument, command, option, panel
 
 app = typer.Typer(
     help="Test DRA drivers: the calls of a kubelet, and what a driver must answer.",
     no_args_is_help=True,
 )
+driver_option = panel("Driver")
+choice_option = panel("Requirements")
+result_option = panel("Results")
 
 
 class ReportFormat(StrEnum):
@@ -33,9 +36,10 @@ class TestOptions:
     """
     Start a driver program on a virtual node, and check it against the contract of Kubernetes.
 
-    In PROGRAM and ARG, {node}, {plugins}, {registry}, {cdi}, {kubelet}, and {kubeconfig} stand for
-    the name and the directories of the node, and the kubeconfig. The program also gets NODE_NAME
-    and KUBECONFIG. Nothing needs root.
+    In PROGRAM, ARG, and COMMAND, {node}, {kubeconfig}, {kubelet}, {plugins}, {registry}, {cdi}, and
+    {work} stand for the name of the node, the kubeconfig, and directories. {uid} stands for the UID
+    of the driver's pod, which differs for two instances in a rolling update. The program also gets
+    NODE_NAME and KUBECONFIG. Nothing needs root.
 
     Exit status 0: the driver meets all requirements that apply to it.
     Exit status 1: it does not, or it does not start.
@@ -46,26 +50,84 @@ class TestOptions:
         tuple[str, ...],
         argument(metavar="[-- PROGRAM [ARG]...]", help="The kubelet plugin of the driver."),
     ] = ()
-    focus: Annotated[
+    attach: Annotated[
+        bool,
+        driver_option(
+            "--attach",
+            help="Print the directories and the kubeconfig, and wait until you start the driver. "
+            "Requirements that restart the driver are skipped.",
+        ),
+    ] = False
+    filename: Annotated[
+        tuple[str, ...],
+        driver_option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="Objects that the driver needs, for example the Node node-1 with labels, or a "
+            "DeviceClass. Repeatable.",
+        ),
+    ] = ()
+    device_class: Annotated[
         str,
-        option("--focus", metavar="REGEX", help="Check only requirements whose name matches."),
+        driver_option(
+            "--class",
+            metavar="NAME",
+            help="DeviceClass of the claims. Default: a class with all devices of the driver.",
+        ),
     ] = ""
-    seed: Annotated[
-        int, option("--seed", help="Seed of the order of the requirements; 0 keeps their order.")
-    ] = 0
+    config: Annotated[
+        str,
+        driver_option(
+            "--config", metavar="FILE", help="Opaque parameters of each claim, as YAML or JSON."
+        ),
+    ] = ""
+    change: Annotated[
+        str,
+        driver_option(
+            "--change",
+            metavar="COMMAND",
+            help="Shell command that changes devices of the driver while it runs.",
+        ),
+    ] = ""
     patience: Annotated[
         float,
-        option(
+        driver_option(
             "--timeout",
             metavar="SECONDS",
             help="Time for the driver to register and to publish its devices.",
         ),
     ] = 30.0
+    focus: Annotated[
+        str,
+        choice_option("--focus", metavar="REGEX", help="Check only requirements that match."),
+    ] = ""
+    seed: Annotated[
+        int,
+        choice_option(
+            "--seed",
+            help="Seed of random sequences and of the order of requirements. 0 keeps the order.",
+        ),
+    ] = 0
+    sequences: Annotated[
+        int,
+        choice_option("--sequences", metavar="COUNT", help="Number of random sequences.", min=1),
+    ] = 3
+    replay: Annotated[
+        str,
+        choice_option(
+            "--replay", metavar="FILE", help="Run a sequence that failed, with one step per line."
+        ),
+    ] = ""
+    list_only: Annotated[bool, choice_option("--list", help="List the requirements and exit.")] = (
+        False
+    )
     keep: Annotated[
         str,
-        option("--keep", metavar="DIRECTORY", help="Keep the log and the files of the driver."),
+        result_option(
+            "--keep", metavar="DIRECTORY", help="Keep the log and the files of the driver."
+        ),
     ] = ""
-    list_only: Annotated[bool, option("--list", help="List the requirements and exit.")] = False
     output: Annotated[ReportFormat, option("-o", "--output", help="Output format.")] = (
         ReportFormat.TABLE
     )

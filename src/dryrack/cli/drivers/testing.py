@@ -8,45 +8,46 @@ import re
 import shutil
 import sys
 import tempfile
-from contextlib import asynccontextmanager, contextmanager
+import uuid
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from xml.etree import ElementTree as Xml
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from dryrack.base.errors import ContentError
-from dryrack.base.escaping import visible, visible_lines, xml_lines
-from dryrack.cli.drivers.commands import ReportFormat
+from dryrack.cli.drivers.results import print_results
 from dryrack.cli.files import UsageError
-from dryrack.cli.output import (
-    Format,
-    print_data,
-    print_line,
-    print_table,
-    say,
-    show_progress,
-    shown,
-)
+from dryrack.cli.output import print_table, say, show_progress
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from dryrack.cli.drivers.commands import TestOptions
-    from dryrack.kubelet import Result
+    from dryrack.kubelet import Bench, Program, Result
 
 _NODE = "node-1"
 _START_SECONDS_MAX = 60.0
+# A person needs time to start the driver.
+_ATTACH_SECONDS_MAX = 600.0
 _EXAMPLE = (
     "for example: dryrack driver test -- dra-example-kubeletplugin --node-name {node} "
     "--kubelet-plugins-directory-path {plugins} --kubelet-registrar-directory-path {registry} "
     "--cdi-root {cdi}"
 )
+# A cluster without these drops the fields that belong to them.
+_OPTIONAL_GATES = (
+    "DRAPartitionableDevices=false,DRAConsumableCapacity=false,DRADeviceTaints=false,"
+    "DRADeviceTaintRules=false,DRADeviceBindingConditions=false"
+)
 
 
 def run(options: TestOptions) -> bool:
     """Print the results; return False if the driver breaks the contract."""
-    from dryrack.kubelet import REQUIREMENTS
+    from dryrack.kubelet import REQUIREMENTS, guarding
 
-    focus = options.focus
+    focus = "^random-sequences$" if options.replay else options.focus
     try:
         chosen = [each for each in REQUIREMENTS if re.search(focus, each.name)]
     except re.error as error:
@@ -56,92 +57,110 @@ def run(options: TestOptions) -> bool:
     if options.list_only:
         print_table(("REQUIREMENT", "CONTRACT"), [(each.name, each.contract) for each in chosen])
         return True
-    if not options.program:
-        raise UsageError(f"no program; {_EXAMPLE}")
-    with _directory(options.keep) as directory:
-        results = asyncio.run(_run(options, directory, len(chosen)))
-    _print(results, options.output)
+    settings = _settings(options)
+    directory = Path(options.keep or tempfile.mkdtemp(prefix="dryrack-")).absolute()
+    directory.mkdir(parents=True, exist_ok=True)
+    with guarding(None if options.keep else directory) as environment:
+        site = _Site(options, directory, environment)
+        results, driver = asyncio.run(_run(site, settings, focus, len(chosen)))
+    print_results(results, options.output, driver)
     return not any(each.outcome == "failed" for each in results)
 
 
-@contextmanager
-def _directory(keep: str) -> Iterator[Path]:
-    if keep:
-        Path(keep).mkdir(parents=True, exist_ok=True)
-        yield Path(keep).absolute()
+def _settings(options: TestOptions) -> Mapping[str, Any]:
+    """Return the fields of the bench that options set; raise `UsageError` for wrong ones."""
+    from dryrack.kubelet import parse_sequence
+
+    if options.attach == bool(options.program):
+        problem = "--attach: omit the program; you start it" if options.attach else "no program"
+        raise UsageError(problem if options.attach else f"{problem}; {_EXAMPLE}")
+    _check_program(options.program)
+    if options.patience <= 0:
+        raise UsageError(f"--timeout {options.patience:g}: must be more than 0")
+    replay: tuple[str, ...] = ()
+    if options.replay:
+        try:
+            replay = parse_sequence(_read("--replay", options.replay).splitlines())
+        except ValueError as error:
+            raise UsageError(f"--replay {options.replay}: {error}") from None
+    parameters = None
+    if options.config:
+        try:
+            parameters = yaml.safe_load(_read("--config", options.config))
+        except yaml.YAMLError as error:
+            raise UsageError(f"--config {options.config}: {error}") from None
+        if not isinstance(parameters, dict):
+            raise UsageError(f"--config {options.config}: must contain one object")
+    for name in options.filename:
+        _read("-f", name)
+    return {
+        "patience": options.patience,
+        "start_patience": _ATTACH_SECONDS_MAX if options.attach else 0.0,
+        "device_class": options.device_class,
+        "parameters": parameters,
+        "seed": options.seed,
+        "sequences": options.sequences,
+        "replay": replay,
+    }
+
+
+def _check_program(words: Sequence[str]) -> None:
+    if not words or shutil.which(words[0]) is not None:
         return
-    # The paths of sockets are limited, so the directory has a short one.
-    with tempfile.TemporaryDirectory(prefix="dryrack-") as directory:
-        yield Path(directory)
+    path = Path(words[0])
+    if path.is_dir():
+        raise UsageError(f"{words[0]}: is a directory; name the program after --")
+    if path.exists():
+        raise UsageError(f"{words[0]}: not executable; run: chmod +x {words[0]}")
+    raise UsageError(f"{words[0]}: no such program; name it after --")
 
 
-async def _run(options: TestOptions, directory: Path, count: int) -> list[Result]:
-    from dryrack.client.client import Client
-    from dryrack.client.https import connected
-    from dryrack.cluster import SystemClock, connection_of
-    from dryrack.kubelet import Bench, BenchError, Program, run_suite
+def _read(option: str, name: str) -> str:
+    try:
+        return Path(name).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not text"
+        raise UsageError(f"{option} {name}: {reason}") from None
 
-    async with _cluster(directory) as kubeconfig:
-        kubelet = directory / "kubelet"
-        places = {
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """The directory of a run, and what its programs need."""
+
+    options: TestOptions
+    directory: Path
+    # Marks processes that must not survive the run.
+    environment: Mapping[str, str]
+
+    @property
+    def places(self) -> Mapping[str, object]:
+        """What the placeholders stand for."""
+        kubelet = self.directory / "kubelet"
+        return {
             "node": _NODE,
             "kubelet": kubelet,
             "plugins": kubelet / "plugins",
             "registry": kubelet / "plugins_registry",
-            "cdi": directory / "cdi",
-            "kubeconfig": kubeconfig,
+            "cdi": self.directory / "cdi",
+            "work": self.directory / "work",
+            "kubeconfig": self.directory / "home" / "default" / "kubeconfig",
         }
-        environment = {"NODE_NAME": _NODE, "KUBECONFIG": str(kubeconfig)}
-        words = [_fill(each, places) for each in options.program]
-        if shutil.which(words[0]) is None:
-            raise UsageError(f"{words[0]}: no such program; name it after --")
-        connection = connection_of(os.environ, kubeconfig=str(kubeconfig))
-        async with connected(connection) as transport:
-            bench = Bench(
-                Client(transport),
-                SystemClock(),
-                _NODE,
-                kubelet,
-                directory / "cdi",
-                Program(words, environment, directory / "driver.log"),
-                patience=options.patience,
-            )
-            results: list[Result] = []
-            try:
-                async with bench.run_driver():
-                    async for each in run_suite(bench, focus=options.focus, seed=options.seed):
-                        results.append(each)
-                        show_progress(f"{len(results)} of {count}: {each.name}")
-            except BaseExceptionGroup as errors:
-                problems = [each for each in errors.exceptions if isinstance(each, BenchError)]
-                if not problems:
-                    raise
-                raise ContentError(str(problems[0])) from None
-            show_progress("")
-            return results
 
+    def program(self, words: Sequence[str], log: str) -> Program:
+        """Return a program whose words have the places."""
+        from dryrack.kubelet import Program
 
-@asynccontextmanager
-async def _cluster(directory: Path) -> AsyncIterator[Path]:
-    """Yield the kubeconfig of a virtual cluster with one node, which stops at the end."""
-    environment = {**os.environ, "DRYRACK_HOME": str(directory / "home")}
-    command = [sys.executable, "-m", "dryrack", "up", "--nodes", "1", "--no-dashboard"]
-    with (directory / "cluster.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *command, env=environment, stdout=log, stderr=log
-        )
-    kubeconfig = directory / "home" / "default" / "kubeconfig"
-    try:
-        async with asyncio.timeout(_START_SECONDS_MAX):
-            while b"ready after" not in (directory / "cluster.log").read_bytes():
-                await asyncio.sleep(0.05)
-                if process.returncode is not None:
-                    raise ContentError((directory / "cluster.log").read_text())
-        yield kubeconfig
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            await process.wait()
+        # The paths of sockets, which contain it, are limited.
+        places = {**self.places, "uid": uuid.uuid4().hex[:8]}
+        own = {"NODE_NAME": _NODE, "KUBECONFIG": str(places["kubeconfig"]), **self.environment}
+        return Program([_fill(each, places) for each in words], own, self.directory / log)
+
+    def make_directories(self) -> None:
+        for place in ("plugins", "registry", "cdi", "work"):
+            Path(str(self.places[place])).mkdir(parents=True, exist_ok=True)
+
+    def below(self, name: str) -> _Site:
+        return _Site(self.options, self.directory / name, self.environment)
 
 
 def _fill(word: str, places: Mapping[str, object]) -> str:
@@ -149,45 +168,105 @@ def _fill(word: str, places: Mapping[str, object]) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: str(places.get(found[1], found[0])), word)
 
 
-def _print(results: Sequence[Result], form: ReportFormat) -> None:
-    counts = {name: sum(each.outcome == name for each in results) for name in _COUNTED}
-    if form is ReportFormat.JSON:
-        document = {"requirements": [each.document() for each in results], "counts": counts}
-        print_data(document, Format.JSON)
-        return
-    if form is ReportFormat.JUNIT:
-        print_line(junit_xml(results))
-        return
-    print_table(
-        ("REQUIREMENT", "OUTCOME", "SECONDS", "REASON"),
-        [(e.name, str(e.outcome), f"{e.seconds:.2f}", e.reason or "-") for e in results],
-    )
-    for each in results:
-        if each.outcome == "failed":
-            say(f"\n{each.name}: {each.contract}\n  sent: {shown(each.sent)}")
-            say("\n".join(f"  got:  {shown(line)}" for line in each.got.splitlines()))
-            say(f"  run it again: dryrack driver test --focus '^{each.name}$' -- PROGRAM ...")
-    say("\n" + ", ".join(f"{count} {name}" for name, count in counts.items()))
+async def _run(
+    site: _Site, settings: Mapping[str, Any], focus: str, count: int
+) -> tuple[list[Result], str]:
+    from dryrack.kubelet import BenchError, run_suite
+
+    async with _bench(site, "", settings) as bench:
+
+        @asynccontextmanager
+        async def limited() -> AsyncIterator[Bench]:
+            async with _bench(site.below("limited"), _OPTIONAL_GATES, settings) as other:
+                yield other
+
+        bench.limited = limited
+        if site.options.attach:
+            _show_places(site)
+        results: list[Result] = []
+        try:
+            async with bench.run_driver():
+                async for each in run_suite(bench, focus=focus):
+                    results.append(each)
+                    show_progress(f"{len(results)} of {count}: {each.name}")
+        except BenchError as error:
+            raise ContentError(str(error)) from None
+        show_progress("")
+        return results, bench.driver
 
 
-_COUNTED = ("passed", "failed", "skipped")
+@asynccontextmanager
+async def _bench(
+    site: _Site, feature_gates: str, settings: Mapping[str, Any]
+) -> AsyncIterator[Bench]:
+    """Yield a bench with a cluster of its own."""
+    from dryrack.client.client import Client
+    from dryrack.client.https import connected
+    from dryrack.cluster import SystemClock, connection_of
+    from dryrack.kubelet import Bench
+
+    site.make_directories()
+    options = site.options
+    words = options.program
+    has_uid = any("{uid}" in each for each in words)
+    async with _cluster(site, feature_gates) as kubeconfig:
+        connection = connection_of(os.environ, kubeconfig=str(kubeconfig))
+        async with connected(connection) as transport:
+            bench = Bench(
+                Client(transport),
+                SystemClock(),
+                _NODE,
+                site.directory / "kubelet",
+                site.directory / "cdi",
+                site.program(words, "driver.log") if words else None,
+                site.program(words, "driver-2.log") if has_uid else None,
+                **settings,
+            )
+            if options.change:
+                bench.change = site.program(("sh", "-c", options.change), "change.log")
+            yield bench
+            if bench.program is not None:
+                await bench.program.stop()
 
 
-def junit_xml(results: Sequence[Result]) -> str:
-    """Return the results as JUnit XML."""
-    suite = Xml.Element(
-        "testsuite",
-        name="dryrack driver test",
-        tests=str(len(results)),
-        failures=str(sum(each.outcome == "failed" for each in results)),
-        skipped=str(sum(each.outcome == "skipped" for each in results)),
-    )
-    for each in results:
-        case = Xml.SubElement(suite, "testcase", name=each.name, time=f"{each.seconds:.3f}")
-        if each.outcome == "failed":
-            failure = Xml.SubElement(case, "failure", message=visible(each.contract))
-            failure.text = visible_lines(f"sent: {each.sent}\ngot: {each.got}")
-        elif each.outcome == "skipped":
-            Xml.SubElement(case, "skipped", message=visible(each.reason))
-    Xml.indent(suite)
-    return xml_lines(Xml.tostring(suite, encoding="unicode", xml_declaration=True))
+def _show_places(site: _Site) -> None:
+    """Print what a person needs to start the driver."""
+    say("Start the driver now, for example in another terminal, with these places:\n")
+    for name, place in site.places.items():
+        say(f"  {name:<12}{place}")
+    say(f"\n  export NODE_NAME={_NODE} KUBECONFIG={site.places['kubeconfig']}\n")
+
+
+@asynccontextmanager
+async def _cluster(site: _Site, feature_gates: str) -> AsyncIterator[Path]:
+    """Yield the kubeconfig of a virtual cluster with one node, which stops at the end."""
+    directory = site.directory
+    home = {"DRYRACK_HOME": str(directory / "home")}
+    command = [sys.executable, "-m", "dryrack", "up", "--nodes", "1", "--no-dashboard"]
+    command += [word for name in site.options.filename for word in ("--config", name)]
+    if feature_gates:
+        command += ["--feature-gates", feature_gates]
+    log_file = directory / "cluster.log"
+    with log_file.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env={**os.environ, **site.environment, **home},
+            stdout=log,
+            stderr=log,
+            # Ctrl-C reaches this process, which stops the cluster.
+            start_new_session=True,
+        )
+    try:
+        async with asyncio.timeout(_START_SECONDS_MAX):
+            while b"ready after" not in log_file.read_bytes():
+                await asyncio.sleep(0.05)
+                if process.returncode is not None:
+                    text = log_file.read_text(errors="replace").strip()
+                    raise ContentError(f"the cluster did not start: {text}")
+        yield directory / "home" / "default" / "kubeconfig"
+    except TimeoutError:
+        raise ContentError(f"the cluster did not start within {_START_SECONDS_MAX:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()

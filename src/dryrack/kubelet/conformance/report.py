@@ -22,6 +22,9 @@ class NotMetError(Exception):
         super().__init__(f"{sent}: {got}")
         self.sent = sent
         self.got = got
+        # The steps of a sequence that fails, and the number of the step that failed.
+        self.steps: tuple[str, ...] = ()
+        self.step = 0
 
 
 class SkippedError(Exception):
@@ -41,6 +44,8 @@ class Result:
     # Why the requirement was skipped.
     reason: str = ""
     seconds: float = 0.0
+    # The smallest sequence of calls and faults that fails.
+    steps: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the result as programs read it."""
@@ -53,4 +58,6 @@ class Result:
         for key in ("sent", "got", "reason"):
             if getattr(self, key):
                 found[key] = getattr(self, key)
+        if self.steps:
+            found["steps"] = list(self.steps)
         return found

@@ -1,0 +1,98 @@
+"""Requirements for devices that several claims share (consumable capacity), and for partitions."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from dryrack.kubelet.conformance.contract import (
+    PREPARE,
+    UNPREPARE,
+    check_cdi,
+    check_same,
+    check_unprepared,
+    requirement,
+    show,
+)
+from dryrack.kubelet.conformance.report import NotMetError, SkippedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dryrack.kinds.raw import Raw
+    from dryrack.kubelet.conformance.bench import Bench, Key
+
+
+@requirement("Each share of a device is a result with its share ID.")
+async def results_have_share_ids(bench: Bench) -> None:
+    device, published = await _shareable(bench)
+    fields = _share(published)
+    claim = await bench.claim(device, fields=(fields,))
+    for each in (await bench.prepare(claim))[claim.uid]:
+        if each.share_id != fields["shareID"]:
+            raise NotMetError(
+                f"{PREPARE} for {'/'.join(device)} with shareID {fields['shareID']}",
+                f"share ID {each.share_id!r}",
+            )
+
+
+@requirement("Several claims have shares of a device, and each can end alone.")
+async def shares_are_independent(bench: Bench) -> None:
+    device, published = await _shareable(bench)
+    kept = await bench.claim(device, fields=(_share(published),))
+    ended = await bench.claim(device, fields=(_share(published),))
+    sent = f"{PREPARE} for two claims with shares of {'/'.join(device)}"
+    before = await bench.prepare(kept, ended)
+    for claim in (kept, ended):
+        check_cdi(bench, before[claim.uid], sent)
+    await bench.unprepare(ended)
+    sent = f"{sent}, {UNPREPARE} for one of them"
+    check_unprepared(bench, before[ended.uid], ended, sent)
+    check_cdi(bench, before[kept.uid], sent)
+    check_same(before[kept.uid], (await bench.prepare(kept))[kept.uid], sent)
+
+
+@requirement("A claim can have two shares of one device.")
+async def a_claim_has_two_shares_of_a_device(bench: Bench) -> None:
+    device, published = await _shareable(bench)
+    shares = (_share(published), _share(published))
+    claim = await bench.claim(device, device, fields=shares)
+    devices = (await bench.prepare(claim))[claim.uid]
+    sent = f"{PREPARE} for a claim with two shares of {'/'.join(device)}"
+    check_cdi(bench, devices, sent)
+    if devices and {e.share_id for e in devices} != {e["shareID"] for e in shares}:
+        raise NotMetError(sent, f"{show(devices)} with share IDs {[e.share_id for e in devices]}")
+    names = [name for each in devices for name in each.cdi_ids if claim.uid in name]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NotMetError(sent, f"both shares have the CDI devices {', '.join(twice)}")
+
+
+@requirement("A partition of a device can be prepared.")
+async def partitions_can_be_prepared(bench: Bench) -> None:
+    published = await bench.published()
+    partitions = [key for key, each in published.items() if each.get("consumesCounters")]
+    if not partitions:
+        raise SkippedError("the driver publishes no partitions")
+    # The last one is mostly the smallest.
+    for device in (partitions[0], partitions[-1]):
+        claim = await bench.claim(device)
+        devices = (await bench.prepare(claim))[claim.uid]
+        check_cdi(bench, devices, f"{PREPARE} for partition {'/'.join(device)}")
+        await bench.unprepare(claim)
+
+
+async def _shareable(bench: Bench) -> tuple[Key, Raw]:
+    for key, each in (await bench.published()).items():
+        if each.get("allowMultipleAllocations"):
+            return key, each
+    raise SkippedError("the driver publishes no devices with allowMultipleAllocations")
+
+
+def _share(device: Raw) -> Mapping[str, Any]:
+    """Return the fields of a result that consumes what the device gives by default."""
+    consumed = {
+        name: capacity.get("requestPolicy", {}).get("default") or capacity["value"]
+        for name, capacity in (device.get("capacity") or {}).items()
+    }
+    return {"shareID": str(uuid.uuid4()), **({"consumedCapacity": consumed} if consumed else {})}
