@@ -110,7 +110,7 @@ class RefuseAgain:
         (refuse_unknown, "unprepare-of-an-unknown-claim-succeeds", "unknown claim"),
         (keep, "a-device-has-one-claim", "success"),
         (keep, "a-missing-claim-is-an-error", "success"),
-        (keep, "errors-are-per-claim", "no error for claim-2"),
+        (keep, "invalid-configuration-is-an-error", "no error for claim-2"),
     ],
 )
 def test_a_broken_driver_is_found(
