@@ -66,6 +66,13 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
             "dryrack driver test --focus prepare-after-a-reboot -o junit -- ./driver",
         ),
     ),
+    "check": _pair(
+        ("Check the invariants of the cluster of the current context.", "dryrack check"),
+        (
+            "Check a virtual cluster in CI; a violation must persist for a minute.",
+            "dryrack check --name ci --wait 1m -o junit > report.xml",
+        ),
+    ),
     "doctor": _pair(
         ("Check this machine and the cluster of the current context.", "dryrack doctor"),
         (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dryrack.kubeletplugin import VirtualDrivers, read_devices
-from dryrack.scenario.invariants.at_rest import find_unprepared_claims
+from dryrack.scenario.invariants.at_rest import find_unprepared_claims, prepared_by
 from dryrack.scenario.invariants.offers import LATE_SECONDS_MAX, Offers
 from dryrack.scenario.invariants.violations import Invariant
 
@@ -88,9 +88,10 @@ def test_what_runs_is_prepared_and_nothing_else_is() -> None:
     drivers = VirtualDrivers(read_devices(["gpu:2"]))
     running = {"pod": {"metadata": {"name": "pod"}, "status": {"phase": "Running"}}}
     used = claim("gpu-0", users=("pod",))
-    [missing] = find_unprepared_claims(drivers, running, [used])
+    [missing] = find_unprepared_claims(prepared_by(drivers), running, [used])
     assert missing.invariant is Invariant.PREPARED
     drivers.prepare({"metadata": {"name": "n1"}}, [used], 0.0)
-    assert list(find_unprepared_claims(drivers, running, [used])) == []
-    [left] = find_unprepared_claims(drivers, {}, [claim()])
+    prepared = prepared_by(drivers)
+    assert list(find_unprepared_claims(prepared, running, [used])) == []
+    [left] = find_unprepared_claims(prepared, {}, [claim()])
     assert left.invariant is Invariant.NO_LEAK

@@ -20,6 +20,7 @@ import typer.main
 from dryrack.base.errors import DryrackError
 from dryrack.base.version import __version__
 from dryrack.cli import hardware
+from dryrack.cli.checks.options import CheckOptions
 from dryrack.cli.command import EXIT_FAILED, Output, StrictCommand, command
 from dryrack.cli.drivers import commands as drivers
 from dryrack.cli.examples import commands as examples
@@ -94,6 +95,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("claims", ClaimsOptions, "views.commands:claims", _ANY_CLUSTER),
     ("gangs", GangsOptions, "views.commands:gangs", _ANY_CLUSTER),
     ("dashboard", DashboardOptions, "dashboard:run", _ANY_CLUSTER),
+    ("check", CheckOptions, "checks.run:run", _ANY_CLUSTER),
     ("doctor", DoctorOptions, "doctor:run", _ANY_CLUSTER),
     ("record", RecordOptions, "scenarios.record:run", _ANY_CLUSTER),
     ("demo", scenarios.DemoOptions, "scenarios.running:run_demo", _LEARN),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         states_of_node,
         states_of_virtual_nodes,
     )
+    from dryrack.kubeletplugin.checkpoint import read_checkpoints
     from dryrack.kubeletplugin.claim_status import ClaimStatuses
     from dryrack.kubeletplugin.device_kind import (
         AllocatedDevice,
@@ -54,6 +55,7 @@ else:
         __name__,
         {
             "allocation_state": ("STATE_NAMESPACE states_of_node states_of_virtual_nodes"),
+            "checkpoint": "read_checkpoints",
             "claim_status": "ClaimStatuses",
             "device_kind": (
                 "AllocatedDevice ContainerEdits DeviceKind DevicesError HostLine KindOptions "
@@ -107,6 +109,7 @@ __all__ = [
     "format_of",
     "is_node_devices",
     "node_slices",
+    "read_checkpoints",
     "read_devices",
     "rewrite",
     "serving_health",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dryrack.base.errors import DryrackError
 from dryrack.kubeletplugin.cdi import check_uid
 from dryrack.kubeletplugin.files import create_file, is_temporary, remove_file, replace_file
 from dryrack.kubeletplugin.record import ClaimRecord
@@ -108,6 +109,22 @@ class Checkpoint:
 
     def _path(self, uid: str) -> Path:
         return self.directory / f"{check_uid(uid)}{_SUFFIX}"
+
+
+def read_checkpoints(directory: Path) -> tuple[ClaimRecord, ...]:
+    """Return the claims in the checkpoints of a plugin, which may run; change no file."""
+    records = []
+    for path in sorted(directory.glob(f"*{_SUFFIX}")):
+        if is_temporary(path.name):
+            continue
+        try:
+            records.append(_decode(path.read_bytes(), path.stem))
+        except FileNotFoundError:
+            # The plugin has unprepared the claim.
+            continue
+        except (ValueError, RecursionError) as error:
+            raise DryrackError(f"{path}: {error}; restart the plugin, which repairs it") from None
+    return tuple(records)
 
 
 def _decode(data: bytes, uid: str) -> ClaimRecord:

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
         run_in_virtual_time,
     )
     from dryrack.scenario.fuzzing.fuzzing import SeedOutcome, fuzz
+    from dryrack.scenario.invariants.at_rest import PreparedClaims
+    from dryrack.scenario.invariants.cluster_state import (
+        ClusterState,
+        InvariantResult,
+        check_state,
+        find_lasting,
+        read_state,
+    )
+    from dryrack.scenario.invariants.violations import Invariant, Violation
     from dryrack.scenario.model import Step
     from dryrack.scenario.outcome import Outcome, StepOutcome, Verdict
     from dryrack.scenario.own_kinds import own_problems
@@ -45,6 +54,11 @@ else:
         {
             "cluster_world": "ENGINES ClusterRun run_on_cluster",
             "embedded_world": "EmbeddedRun run_in_real_time run_in_virtual_time",
+            "invariants.at_rest": "PreparedClaims",
+            "invariants.cluster_state": (
+                "ClusterState InvariantResult check_state find_lasting read_state"
+            ),
+            "invariants.violations": "Invariant Violation",
             "step_output": "StepOutput",
             "model": "Step",
             "outcome": "Outcome StepOutcome Verdict",
@@ -66,13 +80,17 @@ __all__ = [
     "ENGINES",
     "SCHEMA",
     "ClusterRun",
+    "ClusterState",
     "Comparison",
     "EmbeddedRun",
     "Fidelity",
+    "Invariant",
+    "InvariantResult",
     "LoadedScenario",
     "Observer",
     "Outcome",
     "PodPlacement",
+    "PreparedClaims",
     "ScenarioError",
     "SeedOutcome",
     "SilentObserver",
@@ -80,8 +98,11 @@ __all__ = [
     "StepOutcome",
     "StepOutput",
     "Verdict",
+    "Violation",
     "anonymous",
+    "check_state",
     "compare",
+    "find_lasting",
     "fuzz",
     "load_packaged",
     "load_scenario",
@@ -89,6 +110,7 @@ __all__ = [
     "packaged_file",
     "packaged_names",
     "read_scenario",
+    "read_state",
     "record",
     "run_in_real_time",
     "run_in_virtual_time",

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _TERMINAL = ("Succeeded", "Failed")
 _DELETED = "which no longer exists"
+_DELETE_POD = "delete a Pod that uses one of these claims"
+_UNRESERVE = "remove the entry from status.reservedFor; the resourceclaim controller may be down"
 _GROUP_FIELDS = ("schedulingGroup", "workloadRef")
 _GROUP_TYPES: Mapping[tuple[str, str], type[PodGroup | PodGroupV1Beta1 | CoschedulingPodGroup]] = {
     (POD_GROUPS.resource, PodGroup.API_VERSION): PodGroup,
@@ -109,6 +111,28 @@ class Checkers:
             self._gangs.group(resource, new)
         return ()
 
+    def load(
+        self, slices: Iterable[Raw], claims: Iterable[Raw], others: Iterable[tuple[str, Raw]]
+    ) -> tuple[Violation, ...]:
+        """Take all objects of a cluster at once, in linear time; return the violations."""
+        for resource, obj in others:
+            self.see(resource, None, obj)
+        for each in slices:
+            self.see(SLICES.resource, None, each)
+        existing = tuple(claims)
+        for each in existing:
+            _keep(self._claims, None, each)
+        return tuple(self._devices.load(existing))
+
+    def assume_whole_gangs(self) -> None:
+        """
+        Take gangs as formerly whole whose pending pods are newer than the binding of the others.
+
+        The past of existing pods is not known. A pod that replaces a lost member waits without a
+        violation; a gang with a pod that was pending when others were bound is half bound.
+        """
+        self._gangs.assume_whole(self._pods)
+
     def at_rest(self) -> tuple[Violation, ...]:
         """Return the violations when nothing is under way, in order."""
         found = (*self._leaks(), *self._idle(), *self._gangs.half(), *self._incomplete())
@@ -125,58 +149,76 @@ class Checkers:
                 if self._devices.is_overdrawn(claim):
                     continue
                 message = f"is bound to node {pod['spec']['nodeName']}, but does not start"
-                yield Violation(Invariant.NO_STARVATION, f"pod {_full_name(pod)}", message)
+                fix = f"kubectl describe pod {_full_name(pod).partition('/')[2]} shows the reason"
+                yield Violation(Invariant.NO_STARVATION, f"pod {_full_name(pod)}", message, fix)
 
     def _leaks(self) -> Iterator[Violation]:
         for claim in self._claims.values():
-            for message in self._claim_leaks(claim):
-                yield Violation(Invariant.NO_LEAK, f"claim {_full_name(claim)}", message)
+            for message, fix in self._claim_leaks(claim):
+                yield Violation(Invariant.NO_LEAK, f"claim {_full_name(claim)}", message, fix)
         for pod in self._pods.values():
             node = pod["spec"].get("nodeName", "")
             subject = f"pod {_full_name(pod)}"
             if "deletionTimestamp" in pod["metadata"]:
-                yield Violation(
-                    Invariant.NO_LEAK, subject, "has a deletionTimestamp, but still exists"
-                )
+                message = "has a deletionTimestamp, but still exists"
+                fix = "check the kubelet of its node, or delete the Pod with --force"
+                yield Violation(Invariant.NO_LEAK, subject, message, fix)
             if node and node not in self._nodes:
-                yield Violation(Invariant.NO_LEAK, subject, f"is bound to node {node}, {_DELETED}")
+                message = f"is bound to node {node}, {_DELETED}"
+                fix = "delete the Pod with --force"
+                yield Violation(Invariant.NO_LEAK, subject, message, fix)
         for each in self._slices.values():
             node = each["spec"].get("nodeName", "")
             if node and node not in self._nodes:
                 subject = f"slice {_name(each)}"
-                yield Violation(Invariant.NO_LEAK, subject, f"belongs to node {node}, {_DELETED}")
+                message = f"belongs to node {node}, {_DELETED}"
+                fix = "delete the ResourceSlice"
+                yield Violation(Invariant.NO_LEAK, subject, message, fix)
 
-    def _claim_leaks(self, claim: Raw) -> Iterator[str]:
+    def _claim_leaks(self, claim: Raw) -> Iterator[tuple[str, str]]:
+        """Yield what is left over of a claim, each with its fix."""
         metadata = claim["metadata"]
         status = status_of(claim)
         users = get(status, "reservedFor", ())
         is_allocated = bool(status.get("allocation"))
         if is_allocated and not users:
-            yield "is allocated, but not reserved for any pod"
+            yield (
+                "is allocated, but not reserved for any pod",
+                "delete the claim, or start a Pod that uses it",
+            )
         for user in users:
             yield from self._user_leaks(user)
         # One that is in use goes when its users have.
         if "deletionTimestamp" in metadata and not users:
             kept = ", ".join(get(metadata, "finalizers", ()))
-            yield f"has a deletionTimestamp, but still exists; finalizers: {kept or 'none'}"
+            yield (
+                f"has a deletionTimestamp, but still exists; finalizers: {kept or 'none'}",
+                "check the controllers of these finalizers, or remove the finalizers",
+            )
         for owner in get(metadata, "ownerReferences", ()):
             if owner["kind"] == "Pod" and owner["uid"] not in self._pods:
-                yield f"was created for pod {owner['name']}, {_DELETED}"
+                yield (
+                    f"was created for pod {owner['name']}, {_DELETED}",
+                    "delete the claim; the garbage collector may be down",
+                )
 
-    def _user_leaks(self, user: Raw) -> Iterator[str]:
+    def _user_leaks(self, user: Raw) -> Iterator[tuple[str, str]]:
         if is_group(user):
             if user["uid"] not in self._groups:
-                yield f"is reserved for PodGroup {user['name']}, {_DELETED}"
+                yield f"is reserved for PodGroup {user['name']}, {_DELETED}", _UNRESERVE
             return
         if user.get("resource") != "pods":
             return
         pod = self._pods.get(user["uid"])
         if pod is None:
-            yield f"is reserved for pod {user['name']}, {_DELETED}"
+            yield f"is reserved for pod {user['name']}, {_DELETED}", _UNRESERVE
         elif _phase(pod) in _TERMINAL:
-            yield f"is reserved for pod {user['name']}, which has ended"
+            yield f"is reserved for pod {user['name']}, which has ended", _UNRESERVE
         elif not pod["spec"].get("nodeName"):
-            yield f"is reserved for pod {user['name']}, which is not bound to a node"
+            yield (
+                f"is reserved for pod {user['name']}, which is not bound to a node",
+                "check the scheduler of the Pod, or delete the Pod",
+            )
 
     def _incomplete(self) -> Iterator[Violation]:
         pools: dict[tuple[str, str], list[Raw]] = defaultdict(list)
@@ -191,10 +233,12 @@ class Checkers:
             if wanted != {len(current)}:
                 numbers = " and ".join(map(str, sorted(wanted)))
                 message = f"generation {newest} has {len(current)} slices of {numbers}"
-                yield Violation(Invariant.COMPLETE_POOLS, subject, message)
+                fix = "restart the driver, which publishes the pool again"
+                yield Violation(Invariant.COMPLETE_POOLS, subject, message, fix)
             if len(current) < len(parts):
                 message = f"{len(parts) - len(current)} slices are of an older generation"
-                yield Violation(Invariant.COMPLETE_POOLS, subject, message)
+                fix = "delete the old ResourceSlices, or restart the driver"
+                yield Violation(Invariant.COMPLETE_POOLS, subject, message, fix)
 
 
 def check(objects: Iterable[tuple[str, Raw]], *, at_rest: bool) -> tuple[Violation, ...]:
@@ -202,10 +246,14 @@ def check(objects: Iterable[tuple[str, Raw]], *, at_rest: bool) -> tuple[Violati
     Return the violations of these objects, each with its resource (`pods`, `resourceclaims.…`).
     """
     checkers = Checkers()
-    # Claims are held against pools, which come first.
-    ordered = sorted(objects, key=lambda each: each[0] == CLAIMS.resource)
-    found = [each for resource, obj in ordered for each in checkers.see(resource, None, obj)]
-    return tuple(sorted({*found, *(checkers.at_rest() if at_rest else ())}))
+    by_kind: dict[str, list[Raw]] = defaultdict(list)
+    for resource, obj in objects:
+        by_kind[resource].append(obj)
+    slices = by_kind.pop(SLICES.resource, [])
+    claims = by_kind.pop(CLAIMS.resource, [])
+    others = [(resource, obj) for resource, found in by_kind.items() for obj in found]
+    violations = checkers.load(slices, claims, others)
+    return tuple(sorted({*violations, *(checkers.at_rest() if at_rest else ())}))
 
 
 @dataclass(slots=True)
@@ -236,6 +284,8 @@ class _Devices:
         assert each is not None, "a write is of something"
         key = (each["spec"]["driver"], each["spec"]["pool"]["name"])
         self._put(self._pools[key], each, new)
+        if not self._in_use.get(key):
+            return
         drawing = {name for devices in self._pools[key].draws.values() for name in devices}
         self._missed |= {each for each in self._in_use[key] if each.name not in drawing}
 
@@ -263,6 +313,19 @@ class _Devices:
             for device in devices
             if device.get("allowMultipleAllocations")
         }
+
+    def load(self, claims: Iterable[Raw]) -> Iterator[Violation]:
+        """Take claims that exist already; yield the violations of all devices in use."""
+        for claim in claims:
+            for device, uses in _uses(claim).items():
+                self._names[_uid(claim)] = _full_name(claim)
+                self._uses[device][_uid(claim)] = uses
+                self._in_use[device.driver, device.pool].add(device)
+        for device in sorted(self._uses):
+            yield from self._twice(device)
+            yield from self._overdrawn_capacity(device)
+        for pool, devices in sorted(self._in_use.items()):
+            yield from self._overdrawn_counters(pool, {each.name for each in devices}, devices)
 
     def claim(self, old: Raw | None, new: Raw | None) -> Iterator[Violation]:
         before = _uses(old)
@@ -316,9 +379,11 @@ class _Devices:
         shares = [use.share for use in uses]
         if len(uses) > 1 and ("" in shares or len(set(shares)) < len(shares)):
             message = f"is allocated to claims {self._holders([device])}"
-            yield Violation(Invariant.ONE_HOLDER, f"device {device}", message)
+            yield Violation(Invariant.ONE_HOLDER, f"device {device}", message, _DELETE_POD)
 
     def _overdrawn_capacity(self, device: _Device) -> Iterator[Violation]:
+        if not any(use.consumed for uses in self._uses[device].values() for use in uses):
+            return
         pool = self._pools[device.driver, device.pool]
         offered: dict[str, int] | None = next(
             (each[device.name] for each in pool.capacity.values() if device.name in each), None
@@ -333,7 +398,7 @@ class _Devices:
         for key in sorted(taken):
             if key in offered and taken[key] > offered[key]:
                 message = f"claims {self._holders([device])} use more {key} than the device has"
-                yield Violation(Invariant.CAPACITY, f"device {device}", message)
+                yield Violation(Invariant.CAPACITY, f"device {device}", message, _DELETE_POD)
 
     def _overdrawn_counters(
         self, pool: tuple[str, str], devices: Collection[str], in_use: Collection[_Device]
@@ -355,7 +420,7 @@ class _Devices:
             if rest < 0 and (counters, counter) in looked_at:
                 subject = f"pool {'/'.join(pool)}, counter {counters}/{counter}"
                 message = f"claims {self._holders(drawing)} use more than the counter has"
-                yield Violation(Invariant.COUNTERS, subject, message)
+                yield Violation(Invariant.COUNTERS, subject, message, _DELETE_POD)
 
     def _holders(self, devices: Iterable[_Device]) -> str:
         names = {self._names[uid] for device in devices for uid in self._uses[device]}
@@ -413,7 +478,15 @@ class _Gangs:
             if party.was_whole or minimum is None or not 0 < len(party.bound) < minimum:
                 continue
             message = f"{len(party.bound)} of {minimum} are bound, {len(party.waiting)} wait"
-            yield Violation(Invariant.WHOLE_GANGS, str(key), message)
+            fix = "free devices for the pending Pods, or delete the gang"
+            yield Violation(Invariant.WHOLE_GANGS, str(key), message, fix)
+
+    def assume_whole(self, pods: Mapping[str, Raw]) -> None:
+        for party in self._parties.values():
+            latest = max((bound_at(pods[uid]) for uid in party.bound), default="")
+            created = (pods[uid]["metadata"].get("creationTimestamp", "") for uid in party.waiting)
+            if party.bound and all(each > latest for each in created):
+                party.was_whole = True
 
     def _leave(self, key: GangKey, uid: str) -> None:
         party = self._parties.get(key)
@@ -477,6 +550,15 @@ def _keep(known: dict[str, Raw], old: Raw | None, new: Raw | None) -> None:
         known.pop(_uid(old), None)
     if new is not None:
         known[_uid(new)] = new
+
+
+def bound_at(pod: Raw) -> str:
+    """Return the time at which a pod got its node, or was created."""
+    conditions = get(status_of(pod), "conditions", ())
+    times = [
+        each.get("lastTransitionTime") for each in conditions if each["type"] == "PodScheduled"
+    ]
+    return str(next(filter(None, times), pod["metadata"].get("creationTimestamp", "")))
 
 
 def _nanos(text: Any) -> int:

@@ -39,6 +39,7 @@ from dryrack.scenario.invariants.at_rest import (
     find_miscounted_budgets,
     find_schedulable_pods,
     find_unprepared_claims,
+    prepared_by,
 )
 from dryrack.scenario.invariants.offers import Offers
 from dryrack.scenario.invariants.volumes import StoredVolumes
@@ -167,7 +168,8 @@ class StoreInvariants:
         found = [*self._checkers.at_rest(), *find_schedulable_pods(objects), *stored.violations()]
         found += find_miscounted_budgets(budgets, pods.values())
         if self._drivers is not None:
-            found += find_unprepared_claims(self._drivers, pods, self._checkers.claims)
+            prepared = prepared_by(self._drivers)
+            found += find_unprepared_claims(prepared, pods, self._checkers.claims)
         return "\n".join(map(str, found))
 
     def _on_event(self, event: Event) -> None:

@@ -40,6 +40,7 @@ from dryrack.kinds.core import Event
 from dryrack.kinds.paths import get
 from dryrack.kinds.releases import Release, parse_gates
 from dryrack.kinds.resource import ResourceClaim
+from dryrack.scenario import check_state, read_state
 from dryrack.testing.engines import ClusterEngines, Setup, packaged_catalogue
 from dryrack.testing.expectation import (
     ExpectationError,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.faults import FaultBoard
     from dryrack.kinds.raw import Raw
     from dryrack.kubeletplugin import DeviceKind
+    from dryrack.scenario import Violation
     from dryrack.testing.expectation import Because
     from dryrack.testing.manifests import Manifest
 
@@ -318,6 +320,26 @@ class AsyncCluster:
                 f"{members}: pending, but not because {' and '.join(map(repr, missing))}\n{words}"
             )
         return words
+
+    async def check_invariants(self, *, within: float | str | None = None) -> None:
+        """
+        Fail if an invariant of `dryrack check` is violated, and stays so for the time `within`.
+        """
+        __tracebackhide__ = True
+        self._check_engines()
+        self._engines.start()
+        seconds = _WITHIN_SECONDS if within is None else seconds_of(within)
+        prepared = self._engines.prepared_claims
+        violations: list[Violation] = []
+
+        async def find_none() -> bool | None:
+            state = await read_state(self.client, self._clock, prepared())
+            results = check_state(state)
+            violations[:] = (each for it in results for each in it.violations)
+            return None if violations else True
+
+        if await self._until(find_none, seconds) is None:
+            raise ExpectationError("\n".join(f"{each}; {each.fix}" for each in violations))
 
     async def fail(self, *faults: str) -> None:
         """Begin faults, in the words of a scenario: `node n1 ready=false for 1m`."""

@@ -24,6 +24,7 @@ from dryrack.cluster import (
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
 from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.scenario import PreparedClaims
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -142,6 +143,14 @@ class ClusterEngines:
     def faults(self) -> FaultInjector:
         """Return what makes nodes, devices, the API and engines fail."""
         return FaultInjector.of_board(self.control_plane.client("faults"), self.board)
+
+    def prepared_claims(self) -> tuple[PreparedClaims, ...]:
+        """Return the claims that the drivers of each node have prepared."""
+        return tuple(
+            PreparedClaims(name, frozenset(each.uid for each in drivers.records(name, node)), node)
+            for node, drivers in self._drivers.by_node.items()
+            for name in sorted(drivers.names)
+        )
 
     def start(self) -> None:
         """Let the engines run, if they do not run yet."""

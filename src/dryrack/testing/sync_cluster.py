@@ -167,6 +167,7 @@ class Cluster:
     delete = _awaited(AsyncCluster.delete)
     logs = _awaited(AsyncCluster.logs)
     explain = _awaited(AsyncCluster.explain)
+    check_invariants = _awaited(AsyncCluster.check_invariants)
     fail = _awaited(AsyncCluster.fail)
     heal = _awaited(AsyncCluster.heal)
     pending = _awaited(AsyncCluster.pending)

@@ -85,7 +85,7 @@ def device_sheet(objects: Sequence[KubernetesObject], look: Look) -> Sheet:
             "summary": [each.document() for each in summary],
         },
         tuple(each.name for each in views),
-        tuple(map(_summary_line, summary)),
+        (*map(_summary_line, summary), *_conflict_lines(views)),
         f"no devices{where}; a driver publishes devices as ResourceSlices (dryrack up, publish)",
     )
 
@@ -191,6 +191,14 @@ def _summary_line(each: ModelSummary) -> str:
     what = f"{each.model} ({each.driver})" if each.model else each.driver
     least = "" if each.is_exact else "at least "
     return f"{what}: {least}{each.free} of {each.devices} free; {spread}"
+
+
+def _conflict_lines(views: Sequence[DeviceView]) -> Iterable[str]:
+    """Yield a line that counts the devices of which more is allocated than exists."""
+    count = sum(each.state is DeviceState.CONFLICT for each in views)
+    if count:
+        verb = "is" if count == 1 else "are"
+        yield f"{many(count, 'device')} {verb} in conflict; dryrack check names the claims"
 
 
 def _claim_row(each: ClaimView, look: Look) -> Row:

@@ -1,15 +1,16 @@
 """
 Invariants at rest: prepared claims, disruption budgets, and pods that could be scheduled.
 
-A claim is prepared on a virtual node if and only if its pod runs there; the drivers of virtual
-nodes report what they hold, because the API does not show all of it. A PodDisruptionBudget allows
-as many evictions as its pods justify: a wrong count allows too many at once, or none for ever. No
-pod waits that the scheduler would place now: this finds a scheduler that has lost a pod from its
-queue, or that counts free devices as taken.
+A claim is prepared on a node if and only if its pod runs there. The API does not show all prepared
+claims, so drivers report theirs. A PodDisruptionBudget allows as many evictions as its pods
+justify: a wrong count allows too many at once, or none at all. No pod is pending that the scheduler
+would place now: this finds a scheduler that has lost a pod from its queue, or that counts free
+devices as allocated.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.cluster import SeededChance
@@ -31,27 +32,62 @@ if TYPE_CHECKING:
     from dryrack.kubeletplugin import VirtualDrivers
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedClaims:
+    """The claims that a driver has prepared."""
+
+    driver: str
+    uids: frozenset[str]
+    node: str = ""
+    """The node of the driver; empty for all nodes together."""
+
+
+def prepared_by(drivers: VirtualDrivers) -> tuple[PreparedClaims, ...]:
+    """Return the claims that the drivers of virtual nodes have prepared."""
+    return tuple(
+        PreparedClaims(driver, frozenset(each.uid for each in drivers.records(driver)))
+        for driver in sorted(drivers.names)
+    )
+
+
+def drivers_in_use(claims: Iterable[Raw]) -> frozenset[str]:
+    """Return the drivers that prepare devices of claims with a user."""
+    used = (each for each in claims if get(status_of(each), "reservedFor", ()))
+    return frozenset(driver for each in used for driver in _drivers(each))
+
+
 def find_unprepared_claims(
-    drivers: VirtualDrivers, pods: Mapping[str, Raw], claims: Iterable[Raw]
+    prepared: Iterable[PreparedClaims], pods: Mapping[str, Raw], claims: Iterable[Raw]
 ) -> Iterator[Violation]:
     """Return violations for claims that are prepared without need, or needed and not prepared."""
-    held = {driver: {each.uid for each in drivers.records(driver)} for driver in drivers.names}
+    known = {(each.driver, each.node): each for each in prepared}
     used = [claim for claim in claims if _allocation(claim)]
     for claim in used:
-        names = ", ".join(_find_running(claim, pods))
-        for driver in sorted(_drivers(claim) & held.keys()) if names else ():
-            if claim["metadata"]["uid"] not in held[driver]:
+        for driver in sorted(_drivers(claim)):
+            running = {get(pod, "spec.nodeName", ""): pod for pod in _find_running(claim, pods)}
+            records = (
+                (known.get((driver, node)) or known.get((driver, "")), node) for node in running
+            )
+            names = ", ".join(
+                f"pod {_name(running[node])}"
+                for record, node in records
+                if record is not None and claim["metadata"]["uid"] not in record.uids
+            )
+            if names:
                 message = f"is not prepared by {driver}, and {names} runs with it"
-                yield Violation(Invariant.PREPARED, f"claim {_name(claim)}", message)
+                fix = "restart the driver; if that does not help, delete the Pod"
+                yield Violation(Invariant.PREPARED, f"claim {_name(claim)}", message, fix)
     uids = {claim["metadata"]["uid"] for claim in used}
-    for driver, found in sorted(held.items()):
-        for uid in sorted(found - uids):
-            message = f"is prepared by {driver}, and has no device"
-            yield Violation(Invariant.NO_LEAK, f"claim with UID {uid}", message)
+    for (driver, node), each in sorted(known.items()):
+        for uid in sorted(each.uids - uids):
+            message = f"is prepared by {driver}{f' on node {node}' if node else ''}"
+            fix = "restart the driver, or unprepare the claim on the node"
+            subject = f"claim with UID {uid}"
+            yield Violation(Invariant.NO_LEAK, subject, f"{message}, and has no device", fix)
 
 
 def _allocation(claim: Raw) -> Raw:
-    found: Raw = get(claim, "status.allocation", {})
+    found: Raw = get(status_of(claim), "allocation", {})
     return found
 
 
@@ -61,11 +97,11 @@ def _drivers(claim: Raw) -> Collection[str]:
     return frozenset(each["driver"] for each in results if not skips_prepare(each))
 
 
-def _find_running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[str]:
+def _find_running(claim: Raw, pods: Mapping[str, Raw]) -> Iterator[Raw]:
     for user in get(claim["status"], "reservedFor", ()):
         pod = pods.get(user["uid"], {})
         if get(pod, "status.phase") == "Running":
-            yield f"pod {_name(pod)}"
+            yield pod
 
 
 def _name(obj: Raw) -> str:
@@ -89,7 +125,8 @@ def find_miscounted_budgets(budgets: Iterable[Raw], pods: Iterable[Raw]) -> Iter
             if counted[key] != wanted:
                 subject = f"budget {metadata.get('namespace', '')}/{metadata['name']}"
                 message = f"{key} is {counted[key]}, and should be {wanted}"
-                yield Violation(Invariant.BUDGETS, subject, message)
+                fix = "the disruption controller may be down; restart it"
+                yield Violation(Invariant.BUDGETS, subject, message, fix)
 
 
 _COUNTS = ("observedGeneration", "currentHealthy", "disruptionsAllowed")
@@ -124,6 +161,11 @@ def _is_healthy(pod: Raw) -> bool:
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
+def is_waiting(pod: Raw) -> bool:
+    """Return whether a pod waits for a node."""
+    return not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+
+
 def _is_ours(pod: Pod) -> bool:
     """Return whether a pod waits only for the scheduler of a control plane."""
     is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) in SchedulerSettings().profiles
@@ -144,4 +186,5 @@ def find_schedulable_pods(objects: Iterable[KubernetesObject]) -> Iterator[Viola
     for name in waiting:
         if name in found.nodes:
             message = f"is pending, although it fits on node {found.nodes[name]}"
-            yield Violation(Invariant.NO_STARVATION, f"pod {name}", message)
+            fix = f"check the scheduler; dryrack explain pod/{name} shows its decision"
+            yield Violation(Invariant.NO_STARVATION, f"pod {name}", message, fix)

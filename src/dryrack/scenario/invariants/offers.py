@@ -28,12 +28,13 @@ from dryrack.kinds.resource import ResourceSlice
 from dryrack.scenario.invariants.violations import Invariant, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dryrack.kinds.raw import Raw
 
 # Watches are late by seconds, and a gang is written in a minute if every second request fails.
 LATE_SECONDS_MAX = 90.0
+_REALLOCATE = "delete the claim and its Pods, so that the scheduler allocates devices again"
 _Pool = tuple[str, str]
 
 
@@ -66,28 +67,59 @@ class Offers:
             return tuple(self._claim(old, new, at))
         return ()
 
+    def load(self, slices: Iterable[Raw]) -> None:
+        """Take all slices of a cluster at once, in linear time."""
+        for each in slices:
+            spec = each["spec"]
+            pool = (spec["driver"], spec["pool"]["name"])
+            self._slices[pool][each["metadata"]["name"]] = each
+        for pool, found in self._slices.items():
+            self._offered[pool] = dict.fromkeys(_on_offer([*found.values()]))
+
+    def judge(self, claim: Raw) -> Iterator[Violation]:
+        """Return what is wrong with the existing allocation of a claim."""
+
+        def find_problem(result: Raw) -> str:
+            if self._is_offered(result, float("inf")):
+                return ""
+            slices = self._slices.get((result["driver"], result["pool"]), {}).values()
+            devices = (device for each in slices for device in get(each["spec"], "devices", ()))
+            # A device of an incomplete pool exists.
+            is_published = any(device["name"] == result["device"] for device in devices)
+            return "" if is_published else "is in no ResourceSlice"
+
+        return self._judge(claim, find_problem)
+
     def _claim(self, old: Raw | None, new: Raw, at: float) -> Iterator[Violation]:
         """Return what is wrong with the new allocation of a claim."""
-        results = _results(new)
-        if not results or (old is not None and _results(old)):
-            return
-        subject = f"claim {new['metadata'].get('namespace', '')}/{new['metadata']['name']}"
-        requests = dict(_requests(new))
+        if old is None or not _results(old):
+            late = "is not published now and was not published recently"
+            yield from self._judge(new, lambda it: "" if self._is_offered(it, at) else late)
+
+    def _judge(self, claim: Raw, find_problem: Callable[[Raw], str]) -> Iterator[Violation]:
+        results = _results(claim)
+        subject = f"claim {claim['metadata'].get('namespace', '')}/{claim['metadata']['name']}"
+        requests = dict(_requests(claim))
         for result in results:
             device = f"{result['driver']}/{result['pool']}/{result['device']}"
-            if not self._is_offered(result, at):
-                message = f"{device} is not published now and was not published recently"
-                yield Violation(Invariant.ON_OFFER, subject, message)
+            if problem := find_problem(result):
+                message = f"{device} {problem}"
+                fix = "check the driver of the device, or delete the Pods that use the claim"
+                yield Violation(Invariant.ON_OFFER, subject, message, fix)
             request = requests.get(result["request"], {})
             for expression in self._unmet(result, request):
-                yield Violation(Invariant.AS_REQUESTED, subject, f"{device} is not {expression}")
+                yield Violation(
+                    Invariant.AS_REQUESTED, subject, f"{device} is not {expression}", _REALLOCATE
+                )
+        if not results:
+            return
         counts = Counter(result["request"] for result in results)
         for name, given in sorted(counts.items()):
             request = requests.get(name, {})
             wanted = request.get("count", 1)
             if request.get("allocationMode", "ExactCount") == "ExactCount" and given != wanted:
                 message = f"request {name} has {given} devices, but asks for {wanted}"
-                yield Violation(Invariant.AS_REQUESTED, subject, message)
+                yield Violation(Invariant.AS_REQUESTED, subject, message, _REALLOCATE)
 
     def _is_offered(self, result: Raw, at: float) -> bool:
         pool = (result["driver"], result["pool"])

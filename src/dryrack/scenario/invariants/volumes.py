@@ -67,13 +67,16 @@ class StoredVolumes:
             metadata = claim["metadata"]
             name = f"volume claim {metadata['namespace']}/{metadata['name']}"
             for message in self._claim_leaks(metadata):
-                yield Violation(Invariant.NO_LEAK, name, message)
+                yield Violation(
+                    Invariant.NO_LEAK, name, message, "delete the PersistentVolumeClaim"
+                )
             for message in self._disagreements(claim):
-                yield Violation(Invariant.VOLUMES, name, message)
+                fix = "check the provisioner and the PersistentVolume controller"
+                yield Violation(Invariant.VOLUMES, name, message, fix)
         for volume in self._volumes.values():
             for message in self._volume_leaks(volume):
                 name = f"volume {volume['metadata']['name']}"
-                yield Violation(Invariant.NO_LEAK, name, message)
+                yield Violation(Invariant.NO_LEAK, name, message, "delete the PersistentVolume")
 
     def _claim_leaks(self, metadata: Raw) -> Iterator[str]:
         is_protected = (metadata["namespace"], metadata["name"]) in self._protected

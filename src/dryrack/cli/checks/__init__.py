@@ -1,0 +1,1 @@
+"""`dryrack check`: the invariants of a cluster."""

@@ -1,0 +1,271 @@
+"""
+The state of a cluster at one time, and all invariants on it.
+
+The same checks run in random worlds. A running cluster is read one kind after the other, and its
+components react with a delay, so `find_lasting` reads it several times and reports only violations
+that persist. An invariant whose objects cannot be read is not checked, and the result gives the
+reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from dryrack.client.discovery import discover
+from dryrack.client.endpoints import (
+    CLAIMS,
+    COSCHEDULING_POD_GROUPS,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    POD_GROUPS,
+    PODS,
+    SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
+from dryrack.client.errors import ForbiddenError, NotFoundError
+from dryrack.client.timekeeping import seconds_of, sleep
+from dryrack.cluster import DECISION_KINDS, MODELS, typed
+from dryrack.kinds.paths import get, status_of
+from dryrack.scenario.checkers import WATCHED, Checkers, bound_at
+from dryrack.scenario.invariants.at_rest import (
+    PreparedClaims,
+    drivers_in_use,
+    find_miscounted_budgets,
+    find_schedulable_pods,
+    find_unprepared_claims,
+    is_waiting,
+)
+from dryrack.scenario.invariants.offers import Offers
+from dryrack.scenario.invariants.violations import Invariant, Violation
+from dryrack.scenario.invariants.volumes import StoredVolumes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+
+    from dryrack.client.client import Client
+    from dryrack.client.endpoints import Endpoint
+    from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
+
+_LOOK_SECONDS = 1.0
+# A kubelet reports the end of a pod some seconds after its grace period.
+_TERMINATION_SECONDS = 30.0
+# The time to pull an image, and the limit of the scheduler for binding conditions.
+_START_SECONDS = 300.0
+_BINDING_SECONDS = 600.0
+_STORAGE = (VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES)
+# NodeAllocationStates name the driver in their group.
+_STATES = "nodeallocationstates"
+_STATES_GROUP_PREFIX = "nas."
+_GROUPS = (POD_GROUPS, COSCHEDULING_POD_GROUPS)
+_NEEDS: Mapping[Invariant, tuple[Endpoint, ...]] = {
+    Invariant.ONE_HOLDER: (CLAIMS,),
+    Invariant.COUNTERS: (CLAIMS, SLICES),
+    Invariant.CAPACITY: (CLAIMS, SLICES),
+    Invariant.AS_REQUESTED: (CLAIMS, SLICES),
+    Invariant.ON_OFFER: (CLAIMS, SLICES),
+    Invariant.NO_LEAK: (CLAIMS, PODS, NODES, SLICES, *_GROUPS),
+    Invariant.PREPARED: (CLAIMS, PODS),
+    Invariant.WHOLE_GANGS: (PODS, *_GROUPS),
+    Invariant.COMPLETE_POOLS: (SLICES,),
+    Invariant.BUDGETS: (PODS, POD_DISRUPTION_BUDGETS),
+    Invariant.VOLUMES: (PODS, *_STORAGE),
+    Invariant.NO_STARVATION: (*DECISION_KINDS, *_STORAGE),
+}
+_RESOURCES = frozenset(each.resource for kinds in _NEEDS.values() for each in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """The objects of a cluster at one time."""
+
+    objects: Mapping[Endpoint, Sequence[Raw]]
+    now: float
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why kinds could not be read, by resource."""
+    prepared: tuple[PreparedClaims, ...] = ()
+
+    def of(self, endpoint: Endpoint) -> Sequence[Raw]:
+        """Return the objects of a kind, in the version that was read."""
+        return [
+            obj
+            for each, objects in self.objects.items()
+            if each.resource == endpoint.resource
+            for obj in objects
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class InvariantResult:
+    """The result of the check of one invariant."""
+
+    invariant: Invariant
+    violations: tuple[Violation, ...] = ()
+    unchecked: str = ""
+    """What could not be checked, and why."""
+    is_checked: bool = True
+    """False if nothing could be checked."""
+
+    @property
+    def state(self) -> str:
+        if self.violations:
+            return "violated"
+        return "ok" if self.is_checked else "not checked"
+
+
+async def read_state(
+    client: Client, clock: Timekeeper, prepared: Sequence[PreparedClaims] = ()
+) -> ClusterState:
+    """Read all objects that invariants concern; `prepared` are the records of drivers."""
+    objects: dict[Endpoint, Sequence[Raw]] = {}
+    unread: dict[str, str] = {}
+    records = list(prepared)
+    for served in await discover(client):
+        endpoint = served.endpoint
+        is_state = endpoint.plural == _STATES
+        if not (endpoint.resource in _RESOURCES or is_state) or not served.allows("list"):
+            continue
+        try:
+            items = (await client.list(endpoint)).items
+        except ForbiddenError:
+            unread[endpoint.resource] = f"the account cannot list {endpoint.resource}"
+        except NotFoundError:
+            # The API was removed after its discovery.
+            continue
+        else:
+            if is_state:
+                records += _records_in(endpoint, items)
+            else:
+                objects[endpoint] = items
+    return ClusterState(objects=objects, now=clock.now(), unread=unread, prepared=tuple(records))
+
+
+def _records_in(endpoint: Endpoint, states: Iterable[Raw]) -> Iterator[PreparedClaims]:
+    driver = endpoint.group.removeprefix(_STATES_GROUP_PREFIX)
+    for each in states:
+        if each.get("status") == "Ready":
+            uids = frozenset(get(each, "spec.preparedDevices", {}))
+            yield PreparedClaims(driver, uids, each["metadata"]["name"])
+
+
+def check_state(state: ClusterState) -> tuple[InvariantResult, ...]:
+    """Return the result of every invariant, in the order of `Invariant`."""
+    unchecked = {
+        invariant: ", ".join(dict.fromkeys(reasons))
+        for invariant, kinds in _NEEDS.items()
+        if (
+            reasons := [
+                state.unread[each.resource] for each in kinds if each.resource in state.unread
+            ]
+        )
+    }
+    violations: dict[Invariant, set[Violation]] = {each: set() for each in Invariant}
+    for each in _find_violations(state, skip_placement=Invariant.NO_STARVATION in unchecked):
+        violations[each.invariant].add(each)
+    results = [
+        InvariantResult(each, unchecked=unchecked[each], is_checked=False)
+        if each in unchecked
+        else InvariantResult(each, tuple(sorted(violations[each])))
+        for each in Invariant
+    ]
+    return tuple(_with_driver_limits(each, state) for each in results)
+
+
+def _find_violations(state: ClusterState, *, skip_placement: bool) -> Iterator[Violation]:
+    checkers = Checkers()
+    offers = Offers()
+    slices = state.of(SLICES)
+    claims = state.of(CLAIMS)
+    watched = [each for each in state.objects if each.resource in WATCHED]
+    others = [each for each in watched if each.resource not in (CLAIMS.resource, SLICES.resource)]
+    named = ((each.resource, obj) for each in others for obj in state.objects[each])
+    yield from checkers.load(slices, claims, named)
+    offers.load(slices)
+    for claim in claims:
+        yield from offers.judge(claim)
+    checkers.assume_whole_gangs()
+    settling = _find_settling(state)
+    volumes = StoredVolumes(*(state.of(each) for each in _STORAGE), pods=checkers.pods)
+    at_rest = [*checkers.at_rest(), *volumes.violations()]
+    at_rest += find_miscounted_budgets(state.of(POD_DISRUPTION_BUDGETS), checkers.pods.values())
+    at_rest += find_unprepared_claims(state.prepared, checkers.pods, claims)
+    if not skip_placement and any(map(is_waiting, checkers.pods.values())):
+        held = volumes.held_pods()
+        at_rest += find_schedulable_pods(
+            each
+            for kind in state.objects
+            if kind in MODELS
+            for each in typed(kind, state.objects[kind])
+            if each.metadata.uid not in held
+        )
+    yield from (each for each in at_rest if each.subject not in settling)
+
+
+def _find_settling(state: ClusterState) -> frozenset[str]:
+    """Return the pods and claims that a component has a while to complete."""
+    subjects = set()
+    for pod in state.of(PODS):
+        deadline = get(pod["metadata"], "deletionTimestamp", "")
+        if deadline:
+            is_settling = state.now < seconds_of(deadline) + _TERMINATION_SECONDS
+        else:
+            since = bound_at(pod) if is_starting(pod) else ""
+            is_settling = bool(since) and state.now < seconds_of(since) + _START_SECONDS
+        if is_settling:
+            subjects.add(f"pod {pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}")
+    for claim in state.of(CLAIMS):
+        allocation = get(status_of(claim), "allocation", {})
+        since = get(allocation, "allocationTimestamp", "")
+        results = get(allocation, "devices.results", ())
+        awaits_driver = any(each.get("bindingConditions") for each in results)
+        if awaits_driver and since and state.now < seconds_of(since) + _BINDING_SECONDS:
+            metadata = claim["metadata"]
+            subjects.add(f"claim {metadata.get('namespace', '')}/{metadata['name']}")
+    return frozenset(subjects)
+
+
+def is_starting(pod: Raw) -> bool:
+    """Return whether a pod has a node and does not run yet."""
+    return bool(pod["spec"].get("nodeName")) and status_of(pod).get("phase", "Pending") == "Pending"
+
+
+def _with_driver_limits(result: InvariantResult, state: ClusterState) -> InvariantResult:
+    """Add the drivers without records to the result for prepared claims."""
+    if result.invariant is not Invariant.PREPARED or not result.is_checked:
+        return result
+    known = {each.driver for each in state.prepared}
+    used = drivers_in_use(state.of(CLAIMS))
+    unknown = sorted(used - known)
+    if not unknown:
+        return result
+    drivers = ", ".join(unknown)
+    reason = f"no record of the claims that {drivers} has prepared; see --kubelet-dir"
+    return replace(result, unchecked=reason, is_checked=bool(used & known))
+
+
+async def find_lasting(
+    read: Callable[[], Awaitable[ClusterState]], clock: Timekeeper, seconds_max: float
+) -> tuple[InvariantResult, ...]:
+    """
+    Return the results with the violations that persist for so long.
+
+    It ends as soon as none of the first violations is left. A violation is the same if its
+    invariant and its object are, because numbers in its message may change.
+    """
+    latest = clock.now() + seconds_max
+    lasting: set[tuple[Invariant, str]] | None = None
+    while True:
+        results = check_state(await read())
+        seen = {(each.invariant, each.subject) for it in results for each in it.violations}
+        lasting = seen if lasting is None else lasting & seen
+        if not lasting or clock.now() >= latest:
+            return tuple(_restrict(each, lasting) for each in results)
+        await sleep(clock, min(_LOOK_SECONDS, max(0.0, latest - clock.now())))
+
+
+def _restrict(result: InvariantResult, lasting: set[tuple[Invariant, str]]) -> InvariantResult:
+    kept = [each for each in result.violations if (each.invariant, each.subject) in lasting]
+    return replace(result, violations=tuple(kept))

@@ -1,0 +1,79 @@
+"""`dryrack check` on files, and its output for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import yaml
+from tests.cli.command import dryrack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dryrack.kinds.raw import Raw
+
+DRIVER = "gpu.example.com"
+
+
+def claim(name: str) -> Raw:
+    results = [{"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}]
+    request = {"name": "gpu", "exactly": {"deviceClassName": DRIVER}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"devices": {"requests": [request]}},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+
+
+def write(path: Path, *objects: Raw) -> Path:
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
+
+
+def test_a_file_with_a_device_of_two_claims_has_exit_status_1(tmp_path: Path) -> None:
+    """The JSON names the device, the claims and the fix; kinds without objects are not checked."""
+    file = write(tmp_path / "dump.yaml", claim("a"), claim("b"))
+    answer = dryrack("check", "-f", file, "-o", "json")
+    assert answer.returncode == 1
+    checks = {each["check"]: each for each in json.loads(answer.stdout)["checks"]}
+    assert checks["one-holder"]["violations"] == [
+        {
+            "object": "device gpu.example.com/n1/gpu-0",
+            "message": "is allocated to claims default/a, default/b",
+            "fix": "delete a Pod that uses one of these claims",
+        }
+    ]
+    assert checks["no-leak"]["state"] == "not checked"
+    assert "the files contain no Pods" in checks["no-leak"]["notChecked"]
+
+
+def test_the_junit_report_has_a_case_for_each_invariant(tmp_path: Path) -> None:
+    """A violation is a failure, and what is not checked is skipped."""
+    file = write(tmp_path / "dump.yaml", claim("a"), claim("b"))
+    suite = ElementTree.fromstring(dryrack("check", "-f", file, "-o", "junit").stdout)[0]
+    assert suite.get("tests") == str(len(suite)) == "12"
+    failures = [each.get("name") for each in suite if each.find("failure") is not None]
+    assert failures == ["no device is allocated twice"]
+    assert suite.get("skipped") == str(sum(each.find("skipped") is not None for each in suite))
+
+
+def test_sound_files_have_exit_status_0(tmp_path: Path) -> None:
+    """One claim alone holds its device."""
+    assert dryrack("check", "-f", write(tmp_path / "dump.yaml", claim("a"))).returncode == 0
+
+
+def test_wrong_usage_has_exit_status_2(tmp_path: Path) -> None:
+    """The message names the option."""
+    for words, text in (
+        (("--wait", "soon"), "--wait 'soon': must be a duration"),
+        (("--node", "n1"), "--node: names the node of --kubelet-dir"),
+        (("--kubelet-dir", tmp_path), "has no directory plugins"),
+        (("-f", "missing.yaml"), "missing.yaml: no such file"),
+    ):
+        answer = dryrack("check", *words)
+        assert answer.returncode == 2
+        assert text in answer.stderr
