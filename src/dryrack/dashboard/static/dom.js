@@ -45,8 +45,8 @@ export function fill(parent, ...children) {
 }
 
 /**
- * Shows items in order, and makes those elements anew whose items are others now: what somebody has
- * the focus on, or selects, stays.
+ * Shows items in order, and replaces the elements of items that changed. The focus stays on the same
+ * part of its item.
  * @template Item
  * @param {Element} parent
  * @param {Item[]} items
@@ -54,19 +54,29 @@ export function fill(parent, ...children) {
  * @param {(item: Item) => HTMLElement} make
  */
 export function sync(parent, items, key, make) {
+  let focused = () => {};
   const before = new Map([...parent.children].map((each) => [/** @type {any} */ (each).key, each]));
   const after = items.map((item) => {
     const name = key(item);
     const text = JSON.stringify(item);
     const known = /** @type {any} */ (before.get(name));
     if (known && known.text === text) return known;
-    return Object.assign(make(item), { key: name, text });
+    const made = Object.assign(make(item), { key: name, text });
+    const place = known ? focusable(known).indexOf(document.activeElement) : -1;
+    if (place >= 0) focused = () => focusable(made)[place]?.focus({ preventScroll: true });
+    return made;
   });
   const stays = new Set(after);
   for (const each of [...parent.children]) if (!stays.has(each)) each.remove();
   after.forEach((each, n) => {
     if (parent.children[n] !== each) parent.insertBefore(each, parent.children[n] ?? null);
   });
+  focused();
+}
+
+/** What in an element can have the focus. @param {Element} element @returns {any[]} */
+function focusable(element) {
+  return [...element.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
 }
 
 /** @param {number} count @param {string} one @param {string} [many] */
