@@ -64,6 +64,7 @@ def test_the_map_has_every_device_with_its_state() -> None:
         assert fleet["nodes"] == {
             "name": ["rack-1", "rack-2"],
             "zone": ["zone-a", "zone-b"],
+            "rack": ["", ""],
             "instanceType": ["", ""],
             "ready": [True, True],
             "cordoned": [False, False],

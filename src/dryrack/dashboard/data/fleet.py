@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dryrack.dashboard.data.placements import Placement, placements_of
 from dryrack.dashboard.data.rows import Buckets, Rows
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, spec_of
@@ -53,6 +54,9 @@ class DeviceRow(NamedTuple):
     level: int = -1
     # The physical device of a partition: the first set of counters that it takes from.
     counter_set: str = ""
+    placement: Placement | None = None
+    # The memory of the device, such as "80Gi"; "" if it publishes none.
+    memory: str = ""
 
     def document(self) -> dict[str, Any]:
         return {
@@ -62,6 +66,8 @@ class DeviceRow(NamedTuple):
             "state": self.state,
             "level": self.level,
             "counterSet": self.counter_set,
+            "placement": self.placement.document() if self.placement is not None else None,
+            "memory": self.memory,
         }
 
 
@@ -179,9 +185,11 @@ class Fleet:
 
     def views_of(self, key: PoolKey) -> tuple[DeviceView, ...]:
         """Return the devices of a pool as `dryrack devices` shows them."""
+        return self._views(key, self.slices_of(key))
+
+    def _views(self, key: PoolKey, slices: Sequence[ResourceSlice]) -> tuple[DeviceView, ...]:
         held = self._claims.of(key)
         claims = [held[name] for name in sorted(held)]
-        slices = self.slices_of(key)
         # A pool of one node must not cost as much as the cluster has nodes.
         names: Iterable[str] = self._nodes
         if all(each.spec.node_name for each in slices):
@@ -218,18 +226,33 @@ class Fleet:
 
     def _pool_row(self, key: PoolKey) -> PoolRow | None:
         rows = []
-        views = self.views_of(key)
+        slices = self.slices_of(key)
+        views = self._views(key, slices)
+        placements = placements_of(slices)
         for view in views:
             used = [
                 used_percent(view.capacity[name], left)
                 for name, left in view.left.items()
                 if name in view.capacity
             ]
-            counter_set = view.counter_sets[0] if view.counter_sets else ""
-            state = self.state_of(view)
-            level = max(used, default=-1)
-            rows.append(DeviceRow(view.device, view.node, view.model, state, level, counter_set))
+            row = DeviceRow(
+                view.device,
+                view.node,
+                view.model,
+                self.state_of(view),
+                level=max(used, default=-1),
+                counter_set=view.counter_sets[0] if view.counter_sets else "",
+                placement=placements.get(view.device),
+                memory=_memory(view.capacity),
+            )
+            rows.append(row)
         return PoolRow(*key, tuple(rows), tuple(_free_counts(views, rows))) if rows else None
+
+
+def _memory(capacity: Mapping[str, Quantity]) -> str:
+    """Return the capacity `memory`, which may have the domain of its driver."""
+    found = (str(each) for name, each in capacity.items() if name.rpartition("/")[2] == "memory")
+    return next(found, "")
 
 
 def _free_counts(views: Sequence[DeviceView], rows: Sequence[DeviceRow]) -> Iterator[FreeCount]:
@@ -330,12 +353,15 @@ class _Model:
 
 def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the map in columns, which compress well: 80,000 devices are some megabytes."""
-    names = _Table()
-    models = _Table()
-    sets = _Table()
+    names, models, sets, memories = _Table(), _Table(), _Table(), _Table()
+    placements: dict[Placement | None, int] = {None: -1}
     places = _Table(each["name"] for each in nodes)
     columns: dict[str, list[int]] = {
-        each: [] for each in ("pool", "node", "name", "model", "state", "level", "counterSet")
+        each: []
+        for each in (
+            *("pool", "node", "name", "model", "state", "level"),
+            *("counterSet", "placement", "memory"),
+        )
     }
     states = {state: place for place, state in enumerate(STATES)}
     for number, pool in enumerate(pools):
@@ -347,12 +373,17 @@ def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]])
             columns["state"].append(states[device.state])
             columns["level"].append(device.level)
             columns["counterSet"].append(sets[device.counter_set])
+            number_known = len(placements) - 1
+            columns["placement"].append(placements.setdefault(device.placement, number_known))
+            columns["memory"].append(memories[device.memory])
     known = len(nodes)
     return {
         "states": list(STATES),
         "names": list(names),
         "models": list(models),
         "counterSets": list(sets),
+        "placements": [each.document() for each in placements if each is not None],
+        "memories": list(memories),
         "nodes": {
             "name": list(places),
             **{
@@ -371,6 +402,7 @@ def fleet_document(pools: Sequence[PoolRow], nodes: Sequence[Mapping[str, Any]])
 # Values for a node that the cluster does not have.
 _NODE_COLUMNS: Mapping[str, Any] = {
     "zone": "",
+    "rack": "",
     "instanceType": "",
     "ready": None,
     "cordoned": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from dryrack.kinds.expansion.pod_claims import named_claim
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 _ZONE = "topology.kubernetes.io/zone"
 _TYPE = "node.kubernetes.io/instance-type"
 _OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+_RACK = re.compile(r"(.*[/.-])?rack", re.IGNORECASE)
 _ENDED = ("Succeeded", "Failed")
+# Where Kueue and Volcano find the queue of a pod.
+_KUEUE = "kueue.x-k8s.io/queue-name"
+_VOLCANO = "scheduling.volcano.sh/queue-name"
 
 
 def node_row(node: Node) -> dict[str, Any]:
@@ -25,6 +30,7 @@ def node_row(node: Node) -> dict[str, Any]:
     return {
         "name": node.metadata.name,
         "zone": labels.get(_ZONE) or labels.get(_OLD_ZONE, ""),
+        "rack": next((labels[each] for each in sorted(labels) if _RACK.fullmatch(each)), ""),
         "instanceType": labels.get(_TYPE, ""),
         "ready": ready == "True",
         "cordoned": node.spec.unschedulable,
@@ -45,6 +51,7 @@ def pod_row(pod: Pod) -> dict[str, Any]:
         "deleting": pod.metadata.deletion_timestamp is not None,
         "claims": [name for name in claims if name],
         "gang": group.key.name if isinstance(group, Membership) else "",
+        "queue": pod.metadata.labels.get(_KUEUE) or pod.metadata.annotations.get(_VOLCANO, ""),
         "schedulingGates": [each.name for each in pod.spec.scheduling_gates],
         "why": said.message if said is not None and not pod.spec.node_name else "",
         "created": pod.metadata.creation_timestamp or "",

@@ -2,7 +2,7 @@
 // Names may have any letter. The parameters are the state of the page that is worth sending:
 //
 //   at                 the moment: a revision, a time, or `now` with the time axis (all views)
-//   model, state, namespace, gang, pool, zone
+//   model, state, namespace, gang, queue, zone, pool
 //                      filters: the map dims the devices that do not match, and tables may omit
 //                      them; the values of one filter are alternatives, several filters all apply
 //   group, color       what the map groups and colors by
@@ -34,7 +34,7 @@ function decoded(text) {
 }
 
 /** The filters of devices, in the order in which the page shows them. */
-export const FILTERS = ["model", "state", "namespace", "gang", "pool", "zone"];
+export const FILTERS = ["model", "state", "namespace", "gang", "queue", "zone", "pool"];
 
 /** Returns a parameter of the address; "" if it is not set. @param {string} name */
 export function parameter(name) {

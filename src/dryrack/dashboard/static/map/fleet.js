@@ -3,10 +3,12 @@
 /**
  * @typedef {{
  *   id: string, driver: string, pool: string, name: string, node: string, model: string,
- *   state: string, level: number, counterSet: string,
+ *   state: string, level: number, counterSet: string, placement: Placement | null, memory: string,
  * }} Device
- * @typedef {{name: string, zone: string, instanceType: string, ready: boolean | null,
- *   cordoned: boolean | null}} FleetNode
+ * @typedef {{start: number, width: number, of: number, memory: number}} Placement the part of a
+ *   physical device that a partition takes; -1 for what its counters do not tell
+ * @typedef {{name: string, zone: string, rack: string, instanceType: string,
+ *   ready: boolean | null, cordoned: boolean | null}} FleetNode
  */
 
 /** @param {{driver: string, pool: string}} pool */
@@ -16,7 +18,8 @@ function keyOf(pool) {
 
 /** What decides where a device is on the map. @param {Device} device */
 function placeOf(device) {
-  return `${device.name}\n${device.node}\n${device.model}\n${device.counterSet}`;
+  const { name, node, model, counterSet, placement } = device;
+  return `${name}\n${node}\n${model}\n${counterSet}\n${placement?.start} ${placement?.width}`;
 }
 
 export class Fleet {
@@ -29,6 +32,10 @@ export class Fleet {
     this.summary = document.summary;
     /** @type {string[]} */
     this.notes = document.notes ?? [];
+    /** Rises with every change of a device. */
+    this.version = 0;
+    /** The last version in which a device of a node changed. @type {Map<string, number>} */
+    this.versions = new Map();
     /** Rises when devices come, go, or move; a device that changes its state stays in its place. */
     this.arrangement = 0;
     /** @type {Map<string, FleetNode>} */
@@ -47,6 +54,7 @@ export class Fleet {
       this.nodes.set(name, {
         name,
         zone: nodes.zone[n],
+        rack: nodes.rack[n],
         instanceType: nodes.instanceType[n],
         ready: nodes.ready[n],
         cordoned: nodes.cordoned[n],
@@ -55,7 +63,8 @@ export class Fleet {
   }
 
   /** @param {any} document */
-  _readDevices({ nodes, pools, devices, names, models, states, counterSets }) {
+  _readDevices(document) {
+    const { nodes, pools, devices, names, models, states, counterSets, memories } = document;
     /** @type {any[][]} */
     const found = pools.name.map(() => []);
     for (let n = 0; n < devices.pool.length; n++) {
@@ -66,6 +75,8 @@ export class Fleet {
         state: states[devices.state[n]],
         level: devices.level[n],
         counterSet: counterSets[devices.counterSet[n]],
+        placement: document.placements[devices.placement[n]] ?? null,
+        memory: memories[devices.memory[n]],
       });
     }
     found.forEach((each, n) =>
@@ -89,7 +100,9 @@ export class Fleet {
   /** @param {FleetNode} node */
   _setNode(node) {
     const known = this.nodes.get(node.name);
-    const stays = known && known.zone === node.zone && known.instanceType === node.instanceType;
+    const stays = known && ["zone", "rack", "instanceType"].every(
+      (each) => known[/** @type {keyof FleetNode} */ (each)] === node[/** @type {keyof FleetNode} */ (each)],
+    );
     if (!stays) this.arrangement++;
     this.nodes.set(node.name, node);
   }
@@ -101,6 +114,7 @@ export class Fleet {
     if (before && before.length === pool.devices.length) {
       if (before.every((each, n) => placeOf(each) === placeOf(pool.devices[n]))) {
         before.forEach((each, n) => Object.assign(each, pool.devices[n]));
+        this.touch(before);
         return;
       }
     }
@@ -113,6 +127,12 @@ export class Fleet {
     for (const each of devices) this.devices.set(each.id, each);
   }
 
+  /** Notes that devices look different now. @param {Iterable<Device>} devices */
+  touch(devices) {
+    this.version++;
+    for (const { node } of devices) this.versions.set(node, this.version);
+  }
+
   /** @param {string} key */
   _removePool(key) {
     for (const each of this.pools.get(key) ?? []) this.devices.delete(each.id);
@@ -120,10 +140,27 @@ export class Fleet {
     this.arrangement++;
   }
 
-  /** How many devices have each state. @returns {Map<string, number>} */
-  counts() {
+  /**
+   * Returns how many devices have each state.
+   * @param {Set<string>} [without] drivers that do not count
+   * @returns {Map<string, number>}
+   */
+  counts(without) {
     const found = new Map(this.states.map((state) => [state, 0]));
-    for (const { state } of this.devices.values()) found.set(state, (found.get(state) ?? 0) + 1);
+    for (const { state, driver } of this.devices.values()) {
+      if (!without?.has(driver)) found.set(state, (found.get(state) ?? 0) + 1);
+    }
+    return found;
+  }
+
+  /** Returns the number of devices of each driver. @returns {Map<string, number>} */
+  drivers() {
+    const found = new Map();
+    for (const devices of this.pools.values()) {
+      if (!devices.length) continue;
+      const { driver } = devices[0];
+      found.set(driver, (found.get(driver) ?? 0) + devices.length);
+    }
     return found;
   }
 }

@@ -2,13 +2,14 @@
 // fingers or keys.
 
 import { Gestures } from "./gestures.js";
-import { arrange, cellAt, neighbour, tileAt } from "./layout.js";
+import { arrangeDevices, arrangeNodes, neighbour, nodesOf, partAt, placeOf, tileAt } from "./layout.js";
+import { isTaken } from "./paint.js";
 import { Scene } from "./scene.js";
 
 /** Pixels of a device's side: as large as it gets, and as large as it begins, larger on a wall. */
-const SCALE_MAX = 220;
-const SCALE_BEGIN = 34;
-const BEGIN_OF_WIDTH = 1 / 48;
+const SCALE_MAX = 420;
+const SCALE_BEGIN = 100;
+const BEGIN_OF_WIDTH = 1 / 16;
 const MARGIN = 10;
 
 const DIRECTIONS = {
@@ -21,8 +22,8 @@ const DIRECTIONS = {
 export class FleetMap {
   /**
    * @param {HTMLElement} parent
-   * @param {{select: (id: string) => void, point?: (id: string, node: string) => void,
-   *   label: string}} options
+   * @param {{select: (id: string) => void, point?: (id: string, node: string, driver: string) => void,
+   *   open?: (driver: string) => void, label: string}} options
    */
   constructor(parent, options) {
     this.options = options;
@@ -35,12 +36,21 @@ export class FleetMap {
     this.scene = new Scene(this.canvas);
     /** @type {import("./fleet.js").Fleet | null} */
     this.fleet = null;
-    this.groupOf = (/** @type {any} */ _) => "";
+    /** @type {import("../views/grouping.js").Grouping} */
+    this.grouping = { groupOf: () => "", isOfNode: true };
+    /** Drivers that are shown as a strip. @type {Set<string>} */
+    this.collapsed = new Set();
+    /** @type {import("./layout.js").Nodes | null} */
+    this._nodes = null;
     this.camera = { x: 0, y: 0, scale: 1 };
     this._isTouched = false;
     this._isDue = false;
     this._arrangement = -1;
+    /** Frames that were drawn. */
     this._frames = 0;
+    this._isUnfinished = false;
+    /** A device that is not on the map yet, to be brought into sight. */
+    this._wanted = "";
     this._size = { width: 0, height: 0 };
     this._gestures = new Gestures(this.canvas, this);
     this.canvas.addEventListener("keydown", (event) => this._key(event));
@@ -56,15 +66,37 @@ export class FleetMap {
   show(fleet) {
     const isOther = fleet !== this.fleet || fleet.arrangement !== this._arrangement;
     this.fleet = fleet;
-    if (isOther) this._arrange();
-    else this.scene.repaint();
+    if (isOther) {
+      this._nodes = null;
+      this._arrange();
+    } else this.scene.repaint(fleet);
     this.draw();
   }
 
-  /** @param {(device: import("./fleet.js").Device) => string} groupOf */
-  groupBy(groupOf) {
-    this.groupOf = groupOf;
+  /** @param {import("../views/grouping.js").Grouping} grouping */
+  groupBy(grouping) {
+    this.grouping = grouping;
     if (this.fleet) this._arrange();
+  }
+
+  /** Shows the devices of these drivers as a strip. @param {string[]} drivers */
+  collapse(drivers) {
+    if (drivers.length === this.collapsed.size && drivers.every((each) => this.collapsed.has(each))) return;
+    this.collapsed = new Set(drivers);
+    this._nodes = null;
+    if (this.fleet) this._arrange();
+  }
+
+  /** @param {import("./style.js").Style} style */
+  setStyle(style) {
+    this.scene.setStyle(style);
+    this.draw();
+  }
+
+  /** Leads the eye to the devices of a gang. @param {Iterable<string>} ids */
+  showMembers(ids) {
+    this.scene.members = new Set(ids);
+    this.draw();
   }
 
   /** The device that is selected, which is brought into sight. @param {string} id */
@@ -85,9 +117,12 @@ export class FleetMap {
     const { width, height } = this._size;
     if (!this.fleet || !width || !height) return;
     this._arrangement = this.fleet.arrangement;
-    this.scene.setLayout(arrange(this.fleet, this.groupOf, width / height));
+    this._nodes ??= nodesOf(this.fleet, this.collapsed);
+    const arrange = this.grouping.isOfNode ? arrangeNodes : arrangeDevices;
+    this.scene.setLayout(arrange(this._nodes, this.grouping.groupOf, width / height), this.fleet.version);
     if (this._isTouched) this._clamp();
     else this.fit();
+    if (this._wanted) this.reveal(this._wanted);
     this.draw();
   }
 
@@ -103,15 +138,21 @@ export class FleetMap {
   fit() {
     const { width, height } = this._size;
     const { layout } = this.scene;
-    const scale = Math.min(
-      (width - 2 * MARGIN) / Math.max(layout.width, 1),
-      (height - 2 * MARGIN) / Math.max(layout.height, 1),
-      Math.max(SCALE_BEGIN, width * BEGIN_OF_WIDTH),
-    );
+    const scale = this._scaleWhole();
     this._isTouched = false;
     const [x, y] = [(layout.width - width / scale) / 2, (layout.height - height / scale) / 2];
     this.camera = { scale, x, y };
     this.draw();
+  }
+
+  _scaleWhole() {
+    const { width, height } = this._size;
+    const { layout } = this.scene;
+    return Math.min(
+      (width - 2 * MARGIN) / Math.max(layout.width, 1),
+      (height - 2 * MARGIN) / Math.max(layout.height, 1),
+      Math.max(SCALE_BEGIN, width * BEGIN_OF_WIDTH),
+    );
   }
 
   /** @param {number} factor @param {number} [x] @param {number} [y] pixels that stay where they are */
@@ -153,16 +194,17 @@ export class FleetMap {
 
   /** @param {string} id */
   reveal(id) {
-    const found = this.scene.layout.cells.get(id);
-    if (!found) return;
+    const cell = placeOf(this.scene.layout, id);
+    this._wanted = cell ? "" : id;
+    if (!cell) return;
     const { camera, _size } = this;
-    const { cell } = found;
+    const size = Math.min(cell.width, cell.height);
     // So small that it could not be told from its neighbours.
-    if (cell.size * camera.scale < 6) camera.scale = 14 / cell.size;
+    if (size * camera.scale < 6) camera.scale = Math.min(SCALE_MAX, 14 / size);
     const [w, h] = [_size.width / camera.scale, _size.height / camera.scale];
     const isIn =
-      cell.x > camera.x && cell.x + cell.size < camera.x + w &&
-      cell.y > camera.y && cell.y + cell.size < camera.y + h;
+      cell.x > camera.x && cell.x + cell.width < camera.x + w &&
+      cell.y > camera.y && cell.y + cell.height < camera.y + h;
     if (isIn) return;
     camera.x = cell.x - w / 2;
     camera.y = cell.y - h / 2;
@@ -172,16 +214,18 @@ export class FleetMap {
   /** @param {number} x @param {number} y pixels in the canvas */
   at(x, y) {
     const [wx, wy] = [this.camera.x + x / this.camera.scale, this.camera.y + y / this.camera.scale];
-    const { layout } = this.scene;
-    return {
-      id: cellAt(layout, wx, wy)?.device.id ?? "",
-      node: tileAt(layout, wx, wy)?.node ?? "",
-    };
+    const tile = tileAt(this.scene.layout, wx, wy);
+    if (!tile) return { id: "", node: "", driver: "" };
+    const { cell, frame, strip } = partAt(tile, wx, wy);
+    const slice = frame && !this.scene.showsLanes(frame, this.camera) ? sliceAt(frame, wx - tile.x) : cell;
+    return { id: slice?.device.id ?? "", node: tile.node, driver: strip?.driver ?? "" };
   }
 
   /** @param {number} x @param {number} y */
   tap(x, y) {
-    this._choose(this.at(x, y).id);
+    const { id, driver } = this.at(x, y);
+    if (driver) this.options.open?.(driver);
+    else this._choose(id);
   }
 
   /** Selects at once: the page hears of its new address later, maybe after the next key. */
@@ -193,10 +237,11 @@ export class FleetMap {
 
   /** @param {number} x @param {number} y */
   point(x, y) {
-    const { id, node } = this.at(x, y);
-    this.canvas.style.cursor = id ? "pointer" : "grab";
+    const { id, node, driver } = this.at(x, y);
+    this.canvas.style.cursor = id || driver ? "pointer" : "grab";
+    this.options.point?.(id, node, driver);
+    if (this.scene.pointed === id) return;
     this.scene.pointed = id;
-    this.options.point?.(id, node);
     this.draw();
   }
 
@@ -226,7 +271,22 @@ export class FleetMap {
     requestAnimationFrame(() => {
       this._isDue = false;
       this._frames++;
-      this.scene.draw(this.camera);
+      this._isUnfinished = this.scene.draw(this.camera, this._scaleWhole());
+      if (this._isUnfinished) this.draw();
     });
   }
+}
+
+/**
+ * The partition at a place of a physical device that shows only its slices: one that a claim has, or
+ * else the widest one.
+ * @param {import("./layout.js").Frame} frame @param {number} x in the node
+ */
+function sliceAt(frame, x) {
+  const place = (x - frame.x) / frame.width;
+  const here = frame.cells.filter(({ device: { placement } }) => {
+    if (!placement || placement.start < 0) return true;
+    return place >= placement.start / placement.of && place < (placement.start + placement.width) / placement.of;
+  });
+  return here.find((each) => isTaken(each.device)) ?? here[0] ?? frame.cells[0];
 }

@@ -1,13 +1,19 @@
-// What is drawn on the canvas. From far away, where a device is a few pixels, it is a picture of the
-// whole that is made once and moved; from near, the devices in sight one by one.
+// What is drawn on the canvas. Many devices are a picture of the whole that is painted once, in parts
+// that leave time for input, and then moved; few are drawn one by one. How much is told of a device
+// depends on its size: the shares of states on a node, then devices, then their names and owners.
 
-import { NO_NODE, palette, Sprites } from "./paint.js";
-import { TITLE } from "./layout.js";
+import { placeOf, TITLE } from "./layout.js";
+import { NO_NODE, paintCard, paintFrame, paintShares, palette, shortened, Sprites } from "./paint.js";
 
-/** Pixels of a device's side below which the picture of the whole does. */
-const NEAR = 11;
-const PICTURE_PIXELS_MAX = 12_000_000;
-const PICTURE_SIDE_MAX = 8192;
+/** Devices in sight that are drawn one by one with every frame. */
+const DIRECT_MAX = 6000;
+const PICTURE_PIXELS_MAX = 16_000_000;
+/** The part of a frame in which the picture is painted; the rest is for input. */
+const PAINT_MS = 9;
+/** Pixels of a device's side below which a node shows only the shares of its states. */
+const DEVICE_PIXELS_MIN = 3;
+/** Pixels of the height of a device from which it is a card with text, or shows its partitions. */
+const CARD_PIXELS = 58;
 /** Part of a cell that its device fills. */
 const INSIDE = 0.88;
 
@@ -16,7 +22,9 @@ const INSIDE = 0.88;
  * @typedef {import("./layout.js").Layout} Layout
  * @typedef {import("./layout.js").Tile} Tile
  * @typedef {import("./layout.js").Cell} Cell
- * @typedef {{x: number, y: number, width: number, height: number}} Box
+ * @typedef {import("./paint.js").Rectangle} Box
+ * @typedef {{canvas: HTMLCanvasElement, context: CanvasRenderingContext2D, scale: number,
+ *   waiting: Tile[]}} Picture
  */
 
 export class Scene {
@@ -25,39 +33,63 @@ export class Scene {
     this.canvas = canvas;
     this.context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     /** @type {Layout} */
-    this.layout = { width: 0, height: 0, groups: [], cells: new Map() };
+    this.layout = { width: 0, height: 0, groups: [], tiles: [], cells: new Map() };
+    /** @type {import("./style.js").Style} */
+    this.style = { matches: null, colorOf: null, linesOf: (device) => [device.name] };
     this.selected = "";
     this.pointed = "";
-    /** @type {Set<string>} */
+    /** Devices in the way of a pod. @type {Set<string>} */
     this.highlighted = new Set();
     /** @type {Set<string>} */
     this.highlightedNodes = new Set();
+    /** The devices of the gang of the selected device. @type {Set<string>} */
+    this.members = new Set();
     this.ratio = 1;
     this.colours = palette();
     this.sprites = new Sprites(this.colours);
-    /** @type {{canvas: HTMLCanvasElement, scale: number} | null} */
+    /** The version of the fleet that is painted. */
+    this.version = 0;
+    this._deviceCount = 0;
+    /** @type {Picture | null} */
     this._picture = null;
-    /** @type {Map<Cell, string>} what each cell of the picture shows */
-    this._painted = new Map();
-    this._isOld = false;
     this._font = getComputedStyle(document.body).fontFamily;
   }
 
-  /** @param {Layout} layout */
-  setLayout(layout) {
+  /** @param {Layout} layout @param {number} version of its fleet */
+  setLayout(layout, version) {
     this.layout = layout;
+    this.version = version;
+    this._deviceCount = layout.cells.size;
+    this._forget();
+  }
+
+  /** @param {import("./style.js").Style} style */
+  setStyle(style) {
+    this.style = style;
+    this._forget();
+  }
+
+  /** Nothing of what was painted holds any more. */
+  _forget() {
+    for (const tile of this.layout.tiles) tile.look = -1;
     this._picture = null;
   }
 
-  /** Devices have other states now. */
-  repaint() {
-    this._isOld = true;
+  /** Devices have other states now: paints the nodes that changed. @param {import("./fleet.js").Fleet} fleet */
+  repaint(fleet) {
+    const before = this.version;
+    this.version = fleet.version;
+    for (const tile of this.layout.tiles) {
+      if ((fleet.versions.get(tile.node) ?? 0) <= before) continue;
+      tile.look = -1;
+      this._picture?.waiting.push(tile);
+    }
   }
 
   themeChanged() {
     this.colours = palette();
     this.sprites = new Sprites(this.colours);
-    this._picture = null;
+    this._forget();
   }
 
   /** @param {number} width @param {number} height */
@@ -67,8 +99,12 @@ export class Scene {
     this.canvas.height = Math.round(height * this.ratio);
   }
 
-  /** @param {Camera} camera */
-  draw(camera) {
+  /**
+   * Draws a frame; returns whether more of it remains to be painted.
+   * @param {Camera} camera @param {number} wholeScale pixels of a device when everything is in sight
+   * @returns {boolean}
+   */
+  draw(camera, wholeScale) {
     const { context, canvas, ratio } = this;
     const scale = camera.scale * ratio;
     context.setTransform(1, 0, 0, 1, 0, 0);
@@ -81,22 +117,28 @@ export class Scene {
     };
     const groups = this.layout.groups.filter((each) => meets(each, seen));
     const view = { ...camera, scale };
-    const isNear = scale >= this._pictureScale();
-    if (!isNear) this._drawPicture(view);
-    for (const group of groups) {
-      if (isNear) this._drawGroup(group, view, seen);
-      this._title(group, view);
+    const tiles = groups.flatMap((each) => each.tiles.filter((tile) => meets(tile, seen)));
+    const devices = (this._deviceCount * tiles.length) / Math.max(1, this.layout.tiles.length);
+    let isUnfinished = false;
+    if (devices > DIRECT_MAX) isUnfinished = this._drawPicture(view, wholeScale * ratio);
+    else {
+      for (const group of groups) this._box(context, group, view, this.colours.raised, this.colours.line);
+      for (const tile of tiles) this._drawTile(context, tile, view, true);
     }
+    for (const group of groups) this._title(group, view);
     this._marks(view, seen);
+    return isUnfinished;
   }
 
-  /** @param {Camera} view */
-  _drawPicture(view) {
-    const picture = this._current();
-    const { canvas, scale } = picture;
+  /** @param {Camera} view @param {number} wholeScale @returns {boolean} whether some of it is missing */
+  _drawPicture(view, wholeScale) {
+    const wanted = this._pictureScale(wholeScale);
+    if (!this._picture || this._picture.scale !== wanted) this._picture = this._newPicture(wanted);
+    const { canvas, scale, waiting } = this._picture;
+    const isUnfinished = waiting.length > 0;
+    if (isUnfinished) this._paint(this._picture);
     const factor = view.scale / scale;
-    this.context.imageSmoothingEnabled = true;
-    this.context.imageSmoothingQuality = "medium";
+    this.context.imageSmoothingEnabled = factor < 1;
     this.context.drawImage(
       canvas,
       -view.x * view.scale,
@@ -104,115 +146,158 @@ export class Scene {
       canvas.width * factor,
       canvas.height * factor,
     );
+    return waiting.length > 0;
   }
 
-  /** The picture of the whole; of what has changed, only that is painted. */
-  _current() {
-    if (!this._picture) this._picture = this._newPicture();
-    else if (this._isOld) this._paintChanged(this._picture);
-    this._isOld = false;
-    return this._picture;
-  }
-
-  /** Pixels of a device's side on the picture of the whole; from nearer it would be blurred. */
-  _pictureScale() {
+  /** @param {number} wholeScale */
+  _pictureScale(wholeScale) {
     const { width, height } = this.layout;
-    return Math.min(
-      NEAR * this.ratio,
-      Math.sqrt(PICTURE_PIXELS_MAX / Math.max(1, width * height)),
-      PICTURE_SIDE_MAX / Math.max(1, width, height),
-    );
+    // Twice as large as the whole, so that it can be enlarged before single devices are drawn.
+    const wanted = wholeScale < 3 * this.ratio ? 2 * wholeScale : wholeScale;
+    return Math.min(wanted, Math.sqrt(PICTURE_PIXELS_MAX / Math.max(1, width * height)));
   }
 
-  _newPicture() {
+  /** @param {number} scale @returns {Picture} */
+  _newPicture(scale) {
     const { width, height } = this.layout;
-    const scale = this._pictureScale();
     const canvas = document.createElement("canvas");
     canvas.width = Math.max(1, Math.ceil(width * scale));
     canvas.height = Math.max(1, Math.ceil(height * scale));
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    this._painted = new Map();
-    for (const group of this.layout.groups) {
-      this._pictureBox(context, group, scale, this.colours.raised);
-      for (const tile of group.tiles) this._pictureBox(context, tile, scale, this.colours.back);
-    }
-    for (const { cell } of this.layout.cells.values()) this._paintCell(context, cell, scale);
-    return { canvas, scale };
+    const view = { x: 0, y: 0, scale };
+    for (const group of this.layout.groups) this._box(context, group, view, this.colours.raised, this.colours.line);
+    return { canvas, context, scale, waiting: [...this.layout.tiles].reverse() };
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {Box} box @param {number} scale */
-  _pictureBox(context, box, scale, /** @type {string} */ fill) {
-    const [x, y, w, h] = [box.x, box.y, box.width, box.height].map((n) => Math.round(n * scale));
-    context.fillStyle = this.colours.line;
-    context.fillRect(x, y, w, h);
-    context.fillStyle = fill;
-    context.fillRect(x + 1, y + 1, w - 2, h - 2);
-  }
-
-  /** @param {{canvas: HTMLCanvasElement, scale: number}} picture */
-  _paintChanged({ canvas, scale }) {
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    for (const { cell } of this.layout.cells.values()) {
-      if (this._painted.get(cell) !== looks(cell)) this._paintCell(context, cell, scale);
+  /** @param {Picture} picture */
+  _paint({ context, scale, waiting }) {
+    const end = performance.now() + PAINT_MS;
+    const view = { x: 0, y: 0, scale };
+    for (let n = 1; waiting.length; n++) {
+      this._drawTile(context, /** @type {Tile} */ (waiting.pop()), view, false);
+      if (n % 32 === 0 && performance.now() > end) return;
     }
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {Cell} cell @param {number} scale */
-  _paintCell(context, cell, scale) {
-    const box = inside(cell, { x: 0, y: 0, scale });
-    context.fillStyle = this.colours.back;
-    context.fillRect(box.x, box.y, box.size, box.size);
-    this.sprites.paint(context, cell.device, box);
-    this._painted.set(cell, looks(cell));
-  }
-
-  /** @param {import("./layout.js").Group} group @param {Camera} view @param {Box} seen */
-  _drawGroup(group, view, seen) {
-    const { context, colours } = this;
-    this._box(group, view, colours.raised, colours.line);
-    for (const tile of group.tiles) {
-      if (!meets(tile, seen)) continue;
-      this._drawTile(tile, view);
-    }
-    context.globalAlpha = 1;
-  }
-
-  /** @param {Tile} tile @param {Camera} view */
-  _drawTile(tile, view) {
-    const { context, colours } = this;
-    this._box(tile, view, colours.back, colours.line);
-    const [x, y] = [(tile.x - view.x) * view.scale, (tile.y - view.y) * view.scale];
-    const size = Math.min(0.6 * view.scale, Math.max(13 * this.ratio, 0.35 * view.scale));
-    if (size >= 6 * this.ratio) {
-      context.font = `${size}px ${this._font}`;
-      context.fillStyle = colours.text;
-      context.textBaseline = "middle";
-      const room = tile.width * view.scale - 0.5 * view.scale;
-      context.fillText(shortened(context, tile.node || NO_NODE, room), x + 0.3 * view.scale, y + 0.45 * view.scale);
-    }
-    for (const frame of tile.frames) {
-      const side = frame.size * 0.97;
-      this._box({ ...frame, width: side, height: side }, view, colours.raised, colours.quiet);
-    }
+  /** Computes the look of devices, after a change only. @param {Tile} tile */
+  _refreshLook(tile) {
+    if (tile.look >= 0) return;
+    tile.look = 0;
+    const { matches, colorOf } = this.style;
     for (const cell of tile.cells) {
-      const box = inside(cell, view);
-      this.sprites.paint(context, cell.device, box);
-      if (box.size > 64 * this.ratio) this._name(cell, box);
+      cell.isDimmed = matches !== null && !matches(cell.device);
+      cell.color = colorOf ? colorOf(cell.device) : "";
     }
   }
 
-  /** @param {Cell} cell @param {{x: number, y: number, size: number}} box */
-  _name(cell, box) {
-    const { context, colours, ratio } = this;
-    const size = 11 * ratio;
+  /**
+   * @param {CanvasRenderingContext2D} context @param {Tile} tile @param {Camera} view
+   * @param {boolean} isNear whether there is room for text
+   */
+  _drawTile(context, tile, view, isNear) {
+    const { colours, ratio } = this;
+    this._refreshLook(tile);
+    this._box(context, tile, view, colours.back, colours.line);
+    const place = { x: (tile.x - view.x) * view.scale, y: (tile.y - view.y) * view.scale };
+    if (view.scale < DEVICE_PIXELS_MIN * ratio && tile.cells.length) {
+      const [width, height] = [tile.width * view.scale - 2, tile.height * view.scale - 2];
+      paintShares(context, tile.cells, { x: place.x + 1, y: place.y + 1, width, height }, colours);
+      return;
+    }
+    if (isNear) this._label(context, tile, place, view.scale);
+    const inTile = { x: -place.x / view.scale, y: -place.y / view.scale, scale: view.scale };
+    for (const strip of tile.strips) this._drawStrip(context, strip, inTile, isNear);
+    for (const frame of tile.frames) this._drawFrame(context, frame, inTile, isNear);
+    for (const cell of tile.cells) if (!cell.frame) this._drawCell(context, cell, inTile, isNear);
+  }
+
+  /** The name of a node. */
+  _label(
+    /** @type {CanvasRenderingContext2D} */ context,
+    /** @type {Tile} */ tile,
+    /** @type {{x: number, y: number}} */ place,
+    /** @type {number} */ scale,
+  ) {
+    const size = Math.min(0.6 * scale, Math.max(13 * this.ratio, Math.min(0.35 * scale, 20 * this.ratio)));
+    if (size < 6 * this.ratio) return;
     context.font = `${size}px ${this._font}`;
-    const text = shortened(context, cell.device.name, box.size - 14 * ratio);
-    const width = context.measureText(text).width + 6 * ratio;
-    context.fillStyle = colours.back;
-    context.fillRect(box.x + 4 * ratio, box.y + 4 * ratio, width, size + 5 * ratio);
-    context.fillStyle = colours.text;
+    context.fillStyle = this.colours.text;
     context.textBaseline = "middle";
-    context.fillText(text, box.x + 7 * ratio, box.y + 4 * ratio + (size + 5 * ratio) / 2);
+    const room = (tile.width - 0.5) * scale;
+    context.fillText(shortened(context, tile.node || NO_NODE, room), place.x + 0.3 * scale, place.y + 0.45 * scale);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {import("./layout.js").Strip} strip @param {Camera} view */
+  _drawStrip(context, strip, view, /** @type {boolean} */ isNear) {
+    const { matches } = this.style;
+    const box = inPixels(strip, view);
+    const cells = strip.devices.map((device) => ({ device, isDimmed: matches !== null && !matches(device), color: "" }));
+    const height = Math.max(1, box.height * 0.3);
+    const width = box.width - 0.1 * view.scale;
+    paintShares(context, cells, { x: box.x, y: box.y + box.height - height, width, height }, this.colours);
+    const size = Math.min(box.height * 0.6, 14 * this.ratio);
+    if (!isNear || size < 8 * this.ratio) return;
+    context.font = `${size}px ${this._font}`;
+    context.fillStyle = this.colours.quiet;
+    context.textBaseline = "top";
+    const text = `${strip.devices.length} × ${strip.driver}`;
+    context.fillText(shortened(context, text, width, "start"), box.x, box.y);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {import("./layout.js").Frame} frame @param {Camera} view */
+  _drawFrame(context, frame, view, /** @type {boolean} */ isNear) {
+    const box = inside(frame, view);
+    if (!isNear || !this._isCard(frame, view)) {
+      paintFrame(context, frame, box, this.colours);
+      return;
+    }
+    const { colours, ratio } = this;
+    this._box(context, { ...frame, width: frame.width * 0.98, height: frame.height * 0.98 }, view, colours.raised, colours.quiet);
+    const size = Math.min(14 * ratio, box.height * 0.13);
+    context.font = `600 ${size}px ${this._font}`;
+    context.fillStyle = colours.text;
+    context.textBaseline = "top";
+    const name = frame.name.replace(/-counter-?set$/, "");
+    context.fillText(shortened(context, name, box.width), box.x, box.y - 0.03 * box.height);
+    for (const cell of frame.cells) this._drawSlice(context, cell, view);
+  }
+
+  /** Whether a device is so large that it has text. @param {Box} box @param {Camera} view */
+  _isCard(box, view) {
+    return box.height * view.scale >= CARD_PIXELS * this.ratio;
+  }
+
+  /** Whether a physical device shows all its partitions. @param {Box} frame @param {Camera} camera */
+  showsLanes(frame, camera) {
+    return this._isCard(frame, { ...camera, scale: camera.scale * this.ratio });
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Cell} cell @param {Camera} view */
+  _drawSlice(context, cell, view) {
+    const whole = inPixels(cell, view);
+    const line = this.ratio;
+    const box = { x: whole.x + line, y: whole.y + line, width: whole.width - 2 * line, height: whole.height - 2 * line };
+    if (box.height < 15 * this.ratio || box.width < 20 * this.ratio) {
+      paintShares(context, [cell], box, this.colours);
+      return;
+    }
+    const { device } = cell;
+    // The profile is the last word of the model; the frame says which physical device it is of.
+    const [, , ...more] = this.style.linesOf(device);
+    const lines = [device.model.split(" ").pop() || device.name, ...more];
+    paintCard(context, cell, box, { colours: this.colours, ratio: this.ratio, font: this._font, lines });
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Cell} cell @param {Camera} view */
+  _drawCell(context, cell, view, /** @type {boolean} */ isNear) {
+    const box = inside(cell, view);
+    if (isNear && this._isCard(cell, view)) {
+      const lines = this.style.linesOf(cell.device);
+      paintCard(context, cell, box, { colours: this.colours, ratio: this.ratio, font: this._font, lines });
+      return;
+    }
+    const size = Math.min(box.width, box.height);
+    this.sprites.paint(context, cell, { x: box.x + (box.width - size) / 2, y: box.y, size });
   }
 
   /** @param {import("./layout.js").Group} group @param {Camera} view */
@@ -222,15 +307,17 @@ export class Scene {
     const room = group.width * view.scale - 8 * ratio;
     if (room < 36 * ratio) return;
     const wanted = Math.min(0.7 * view.scale, Math.max(14 * ratio, 0.4 * view.scale));
-    const size = Math.max(10 * ratio, wanted);
+    const size = Math.max(12 * ratio, Math.min(wanted, 24 * ratio));
     const [x, y] = [(group.x - view.x) * view.scale, (group.y - view.y) * view.scale];
     const height = Math.max(TITLE * view.scale, size * 1.5);
     context.font = `600 ${size}px ${this._font}`;
-    const text = shortened(context, `${group.name} · ${group.devices}`, room);
+    const nodes = group.tiles.length === 1 ? "1 node" : `${group.tiles.length.toLocaleString("en")} nodes`;
+    const whole = `${group.name} · ${nodes} · ${group.devices.toLocaleString("en")} devices`;
+    const text = context.measureText(whole).width <= room ? whole : shortened(context, group.name, room);
     if (height > TITLE * view.scale) {
       // It covers some devices then, and must be read before them.
       context.fillStyle = colours.raised;
-      context.globalAlpha = 0.85;
+      context.globalAlpha = 0.9;
       context.fillRect(x, y, context.measureText(text).width + 10 * ratio, height);
       context.globalAlpha = 1;
     }
@@ -242,13 +329,12 @@ export class Scene {
   /** What is selected, pointed at, or led to. @param {Camera} view @param {Box} seen */
   _marks(view, seen) {
     const { colours, ratio } = this;
-    for (const group of this.highlightedNodes.size ? this.layout.groups : []) {
-      for (const tile of group.tiles) {
-        if (this.highlightedNodes.has(tile.node) && meets(tile, seen)) {
-          this._ring(tile, view, colours.accent, 2 * ratio);
-        }
+    for (const tile of this.highlightedNodes.size ? this.layout.tiles : []) {
+      if (this.highlightedNodes.has(tile.node) && meets(tile, seen)) {
+        this._ring(tile, view, colours.accent, 2 * ratio);
       }
     }
+    for (const id of this.members) this._ringCell(id, view, colours.accent, 2.5 * ratio);
     for (const id of this.highlighted) this._ringCell(id, view, colours.unhealthy, 3 * ratio);
     if (this.pointed) this._ringCell(this.pointed, view, colours.quiet, 1.5 * ratio);
     if (this.selected) this._ringCell(this.selected, view, colours.text, 2.5 * ratio);
@@ -256,8 +342,21 @@ export class Scene {
 
   /** @param {string} id @param {Camera} view @param {string} colour @param {number} line */
   _ringCell(id, view, colour, line) {
-    const cell = this.layout.cells.get(id)?.cell;
-    if (cell) this._ring({ ...cell, width: cell.size, height: cell.size }, view, colour, line);
+    const place = placeOf(this.layout, id);
+    if (place) this._ring(this._whole(id, view) ?? place, view, colour, line);
+  }
+
+  /**
+   * The slice of a partition on its physical device, while its lane is not shown.
+   * @param {string} id @param {Camera} view @returns {Box | null}
+   */
+  _whole(id, view) {
+    const { cell, tile } = /** @type {{cell: Cell, tile: Tile}} */ (this.layout.cells.get(id));
+    const { frame } = cell;
+    if (!frame || this._isCard(frame, view)) return null;
+    const { start, width, of } = cell.device.placement ?? { start: -1, width: 1, of: 1 };
+    const place = { x: tile.x + frame.x, y: tile.y + frame.y, width: frame.width, height: frame.height };
+    return start < 0 ? place : { ...place, x: place.x + (start / of) * frame.width, width: (width / of) * frame.width };
   }
 
   /** @param {Box} box @param {Camera} view @param {string} colour @param {number} line */
@@ -274,13 +373,21 @@ export class Scene {
     context.stroke();
   }
 
-  /** @param {Box} box @param {Camera} view @param {string} fill @param {string} stroke */
-  _box(box, view, fill, stroke) {
-    const { context } = this;
-    const [x, y] = [(box.x - view.x) * view.scale, (box.y - view.y) * view.scale];
+  /**
+   * @param {CanvasRenderingContext2D} context @param {Box} box @param {Camera} view
+   * @param {string} fill @param {string} stroke
+   */
+  _box(context, box, view, fill, stroke) {
+    const { x, y, width, height } = inPixels(box, view);
+    if (view.scale < 8 * this.ratio) {
+      context.fillStyle = stroke;
+      context.fillRect(x, y, width, height);
+      context.fillStyle = fill;
+      context.fillRect(x + 1, y + 1, width - 2, height - 2);
+      return;
+    }
     context.beginPath();
-    const round = Math.min(6 * this.ratio, 0.2 * view.scale);
-    context.roundRect(x, y, box.width * view.scale, box.height * view.scale, round);
+    context.roundRect(x, y, width, height, Math.min(6 * this.ratio, 0.2 * view.scale));
     context.fillStyle = fill;
     context.fill();
     context.strokeStyle = stroke;
@@ -289,18 +396,24 @@ export class Scene {
   }
 }
 
-/** @param {Cell} cell */
-function looks(cell) {
-  return `${cell.device.state} ${cell.device.level}`;
+/** @param {Box} box @param {Camera} view @returns {Box} */
+function inPixels(box, view) {
+  return {
+    x: (box.x - view.x) * view.scale,
+    y: (box.y - view.y) * view.scale,
+    width: box.width * view.scale,
+    height: box.height * view.scale,
+  };
 }
 
-/** Where a device is in pixels. @param {Cell} cell @param {Camera} view */
+/** Where a device is in pixels. @param {Box} cell @param {Camera} view @returns {Box} */
 function inside(cell, view) {
-  const size = cell.size * INSIDE * view.scale;
-  const margin = (cell.size * (1 - INSIDE) * view.scale) / 2;
-  const [x, y] = [(cell.x - view.x) * view.scale + margin, (cell.y - view.y) * view.scale + margin];
+  const margin = ((1 - INSIDE) * view.scale) / 2;
+  const { x, y, width, height } = inPixels(cell, view);
+  const box = { x: x + margin, y: y + margin, width: width - 2 * margin, height: height - 2 * margin };
   // On whole pixels lines are sharp; of few pixels the sizes would differ.
-  return size < 6 ? { x, y, size } : { x: Math.round(x), y: Math.round(y), size: Math.round(size) };
+  if (box.height < 6) return box;
+  return { x: Math.round(box.x), y: Math.round(box.y), width: Math.round(box.width), height: Math.round(box.height) };
 }
 
 /** @param {Box} a @param {Box} b */
@@ -308,16 +421,4 @@ function meets(a, b) {
   return (
     a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height
   );
-}
-
-/** The text, or as much of it as there is room for: the end, where node names differ. */
-function shortened(
-  /** @type {CanvasRenderingContext2D} */ context,
-  /** @type {string} */ text,
-  /** @type {number} */ room,
-) {
-  const width = context.measureText(text).width;
-  if (width <= room) return text;
-  const letters = Math.floor((text.length * room) / width) - 1;
-  return letters < 2 ? "" : `…${text.slice(-letters)}`;
 }

@@ -10,12 +10,18 @@ const FIRST = ["numaNode", "numa", "nvlink", "nvlinkDomain", "cliqueID", "pcieRo
 /**
  * @typedef {import("../map/fleet.js").Fleet} Fleet
  * @typedef {(device: import("../map/fleet.js").Device) => string} GroupOf
+ * @typedef {{groupOf: GroupOf, isOfNode: boolean}} Grouping `isOfNode` if all devices of a node are
+ *   in the same group
  */
+
+/** What is the same for all devices of a node. */
+const OF_NODE = ["nothing", "zone", "rack", "instance type"];
 
 /** @type {{[name: string]: (fleet: () => Fleet | null) => GroupOf}} */
 const KNOWN = {
   nothing: () => () => "",
   zone: (fleet) => (device) => fleet()?.nodes.get(device.node)?.zone || "no zone",
+  rack: (fleet) => (device) => fleet()?.nodes.get(device.node)?.rack || "no rack",
   "instance type": (fleet) => (device) => fleet()?.nodes.get(device.node)?.instanceType || "no type",
   driver: () => (device) => device.driver,
   model: () => (device) => device.model || device.driver,
@@ -29,21 +35,29 @@ export function isAsked(name) {
 }
 
 /**
- * How devices are grouped by what is called `name`.
- * @param {() => Fleet | null} fleet
- * @param {string} name
- * @returns {Promise<GroupOf>}
+ * Returns how devices are grouped by something that is known of every device.
+ * @param {() => Fleet | null} fleet @param {string} name @returns {Grouping}
  */
-export async function grouping(fleet, name) {
-  if (!isAsked(name)) return (KNOWN[name] ?? KNOWN.nothing)(fleet);
+export function knownGrouping(fleet, name) {
+  const known = KNOWN[name] ? name : "nothing";
+  return { groupOf: KNOWN[known](fleet), isOfNode: OF_NODE.includes(known) };
+}
+
+/**
+ * Reads the values of an attribute; returns how devices are grouped by them.
+ * @param {string} name @returns {Promise<Grouping>}
+ */
+export async function attributeGrouping(name) {
   const attribute = name.slice(ATTRIBUTE.length);
   const answer = await get(`fleet?attribute=${encodeURIComponent(attribute)}`);
   const values = valuesOf(answer, attribute);
   const none = `no ${short(attribute)}`;
-  return (/** @type {import("../map/fleet.js").Device} */ device) => {
+  /** @type {GroupOf} */
+  const groupOf = (device) => {
     const value = values.get(device.id);
     return value === undefined ? none : `${short(attribute)} ${value}`;
   };
+  return { groupOf, isOfNode: false };
 }
 
 /** @param {any} answer @param {string} attribute @returns {Map<string, string>} */

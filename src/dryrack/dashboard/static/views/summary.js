@@ -1,7 +1,8 @@
-// What is free by model: the cards above the map.
+// What is free by model: the cards above the map. A card is a filter.
 
 import { h, sync } from "../dom.js";
 import { classOf } from "../map/paint.js";
+import { toggleParameter } from "../routes.js";
 
 /** The states that a bar shows, as parts of all devices. */
 const ORDER = [
@@ -10,18 +11,37 @@ const ORDER = [
   "free",
 ];
 
-/** @param {HTMLElement} list @param {any[]} summary */
-export function summaryCards(list, summary) {
-  sync(list, summary, (each) => `${each.driver}\n${each.model}`, card);
+/**
+ * Shows a card for each model, accelerators first.
+ * @param {HTMLElement} list @param {any[]} summary @param {string[]} auxiliary drivers
+ * @param {string[]} chosen models of the filter
+ */
+export function summaryCards(list, summary, auxiliary, chosen) {
+  const rank = (/** @type {any} */ each) => (auxiliary.includes(each.driver) ? 1 : 0);
+  const cards = summary
+    .map((each) => ({ ...each, isChosen: chosen.includes(each.model || each.driver) }))
+    .sort((a, b) => rank(a) - rank(b));
+  sync(list, cards, (each) => `${each.driver}\n${each.model}`, card);
 }
 
 /** @param {any} model */
 function card(model) {
   const percent = Math.round(model.fragmentation * 100);
+  const name = model.model || model.driver;
   return h(
     "li",
     { class: "card" },
-    h("p", { class: "model", title: `${model.model} of ${model.driver}` }, model.model || model.driver),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "model",
+        title: `${model.model} of ${model.driver}: show only these devices`,
+        "aria-pressed": String(model.isChosen),
+        onclick: () => toggleParameter("model", name),
+      },
+      name,
+    ),
     h(
       "p",
       { class: "figures" },
