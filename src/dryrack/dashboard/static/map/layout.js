@@ -17,8 +17,8 @@
  * }} Tile a node, or the part of it that is in a group
  * @typedef {{
  *   x: number, y: number, width: number, height: number, name: string, tiles: Tile[],
- *   devices: number,
- * }} Group
+ *   title: number, devices: number,
+ * }} Group `title` is the height of the title
  * @typedef {{
  *   width: number, height: number, groups: Group[], tiles: Tile[],
  *   cells: Map<string, {cell: Cell, tile: Tile}>,
@@ -26,7 +26,9 @@
  * @typedef {{tiles: Tile[], cells: Map<string, {cell: Cell, tile: Tile}>}} Nodes
  */
 
-export const TITLE = 1.5;
+const TITLE = 1.5;
+/** Pixels of the title of a group, and of the margin around the map. */
+export const TITLE_PIXELS = 20;
 const LABEL = 0.85;
 const PADDING = 0.3;
 /** So that there is room for a name. */
@@ -37,6 +39,8 @@ const FRAME_WIDTH = 2;
 const GAP = 0.5;
 const GROUP_PADDING = 0.5;
 const GROUP_GAP = 1;
+/** Groups that have titles of a readable size; of more, only some can be read. */
+const TITLED_MAX = 60;
 /** Groups side by side that are tried. */
 const COLUMNS_MAX = 4;
 /** Widths that are tried, as parts of the one that would do if nothing were left over. */
@@ -69,14 +73,14 @@ function cellsOf(tiles) {
 /**
  * Returns a layout in which every node is in the group of its first device.
  * @param {Nodes} nodes @param {(device: Device) => string} groupOf
- * @param {number} aspect of the place for it, width by height
+ * @param {{width: number, height: number}} place pixels for the map
  * @returns {Layout}
  */
-export function arrangeNodes({ tiles, cells }, groupOf, aspect) {
+export function arrangeNodes({ tiles, cells }, groupOf, place) {
   /** @type {Map<string, Tile[]>} */
   const groups = new Map();
   for (const tile of tiles) add(groups, groupOf(firstOf(tile)), tile);
-  return packedGroups(groups, cells, aspect);
+  return titledGroups(groups, cells, place);
 }
 
 /** @param {Tile} tile */
@@ -86,10 +90,11 @@ function firstOf({ cells, strips }) {
 
 /**
  * Returns a layout in which the devices of a node can be in several groups.
- * @param {Nodes} nodes @param {(device: Device) => string} groupOf @param {number} aspect
+ * @param {Nodes} nodes @param {(device: Device) => string} groupOf
+ * @param {{width: number, height: number}} place pixels for the map
  * @returns {Layout}
  */
-export function arrangeDevices(nodes, groupOf, aspect) {
+export function arrangeDevices(nodes, groupOf, place) {
   /** @type {Map<string, Tile[]>} */
   const groups = new Map();
   for (const tile of nodes.tiles) {
@@ -100,7 +105,7 @@ export function arrangeDevices(nodes, groupOf, aspect) {
     const collapsed = new Set(tile.strips.map((each) => each.driver));
     for (const [name, devices] of parts) add(groups, name, tileOf(tile.node, devices, collapsed));
   }
-  return packedGroups(groups, cellsOf([...groups.values()].flat()), aspect);
+  return titledGroups(groups, cellsOf([...groups.values()].flat()), place);
 }
 
 /**
@@ -114,14 +119,31 @@ function add(lists, name, item) {
 }
 
 /**
+ * Packs groups with titles that can be read when the whole map is in sight.
+ * @param {Map<string, Tile[]>} named @param {Layout["cells"]} cells
+ * @param {{width: number, height: number}} place @returns {Layout}
+ */
+function titledGroups(named, cells, { width, height }) {
+  const groups = inOrder([...named], ([name]) => name);
+  const isTitled = groups.some(([name]) => name) && groups.length <= TITLED_MAX;
+  let layout = packedGroups(groups, cells, width / height, TITLE);
+  for (let round = 0; isTitled && round < 2; round++) {
+    const scale = Math.min(width / layout.width, height / layout.height);
+    const title = Math.max(TITLE, TITLE_PIXELS / scale);
+    layout = packedGroups(groups, cells, width / height, title);
+  }
+  return layout;
+}
+
+/**
  * Packs groups side by side, in the shape in which they are seen largest.
- * @param {Map<string, Tile[]>} named @param {Layout["cells"]} cells @param {number} aspect
+ * @param {[string, Tile[]][]} ordered @param {Layout["cells"]} cells @param {number} aspect
+ * @param {number} title its height
  * @returns {Layout}
  */
-function packedGroups(named, cells, aspect) {
-  const ordered = inOrder([...named], ([name]) => name);
+function packedGroups(ordered, cells, aspect, title) {
   const pack = (/** @type {number} */ shape) => {
-    const groups = ordered.map(([name, tiles]) => groupOfTiles(name, tiles, shape));
+    const groups = ordered.map(([name, tiles]) => groupOfTiles(name, tiles, shape, title));
     return { groups, ...packed(groups, GROUP_GAP, aspect) };
   };
   const counts = Array.from({ length: Math.min(ordered.length, COLUMNS_MAX) }, (_, n) => n + 1);
@@ -135,20 +157,21 @@ function packedGroups(named, cells, aspect) {
   for (const group of groups) {
     for (const tile of group.tiles) {
       tile.x += group.x + GROUP_PADDING;
-      tile.y += group.y + titleOf(group.name);
+      tile.y += group.y + group.title;
     }
   }
   return { width, height, groups, tiles: groups.flatMap((each) => each.tiles), cells };
 }
 
-/** @param {string} name @param {Tile[]} tiles @param {number} aspect @returns {Group} */
-function groupOfTiles(name, tiles, aspect) {
-  const { width, height } = packed(tiles, GAP, aspect);
-  const devices = tiles.reduce((sum, each) => sum + physicalDevices(each), 0);
+/** @param {string} name @param {Tile[]} tiles @param {number} aspect @param {number} height of the title @returns {Group} */
+function groupOfTiles(name, tiles, aspect, height) {
+  const box = packed(tiles, GAP, aspect);
+  const title = name ? height : GROUP_PADDING;
   return {
-    ...{ x: 0, y: 0, name, tiles, devices },
-    width: width + 2 * GROUP_PADDING,
-    height: height + titleOf(name) + GROUP_PADDING,
+    ...{ x: 0, y: 0, name, tiles, title },
+    devices: tiles.reduce((sum, each) => sum + physicalDevices(each), 0),
+    width: box.width + 2 * GROUP_PADDING,
+    height: box.height + title + GROUP_PADDING,
   };
 }
 
@@ -156,11 +179,6 @@ function groupOfTiles(name, tiles, aspect) {
 function physicalDevices({ cells, frames }) {
   const partitions = frames.reduce((sum, each) => sum + each.cells.length, 0);
   return cells.length - partitions + frames.length;
-}
-
-/** What is above the nodes of a group. @param {string} name */
-function titleOf(name) {
-  return name ? TITLE : GROUP_PADDING;
 }
 
 /**

@@ -119,7 +119,7 @@ export class FleetMap {
     this._arrangement = this.fleet.arrangement;
     this._nodes ??= nodesOf(this.fleet, this.collapsed);
     const arrange = this.grouping.isOfNode ? arrangeNodes : arrangeDevices;
-    this.scene.setLayout(arrange(this._nodes, this.grouping.groupOf, width / height), this.fleet.version);
+    this.scene.setLayout(arrange(this._nodes, this.grouping.groupOf, { width, height }), this.fleet.version);
     if (this._isTouched) this._clamp();
     else this.fit();
     if (this._wanted) this.reveal(this._wanted);

@@ -49,6 +49,11 @@ export class Owners {
     else this._rows.delete(name);
   }
 
+  /** Whether a claim has a device. @param {string} id */
+  has(id) {
+    return this._claims.has(id);
+  }
+
   /** Returns the owners of a device. @param {string} id @returns {Owner[]} */
   of(id) {
     const claims = this._claims.get(id);

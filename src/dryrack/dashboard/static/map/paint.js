@@ -141,16 +141,16 @@ export function paintCard(context, cell, box, { colours, ratio, font, lines }) {
   }
   context.globalAlpha = alpha;
   context.strokeStyle = colour;
-  context.lineWidth = 2 * ratio;
+  const isTall = box.height > 2.2 * step;
+  context.lineWidth = (isTall ? 2 : 1) * ratio;
   if (DASHED.has(device.state)) context.setLineDash([6 * ratio, 5 * ratio]);
   context.strokeRect(box.x, box.y, box.width, box.height);
   context.setLineDash([]);
   context.font = `${size}px ${font}`;
   context.fillStyle = colours.text;
   context.textBaseline = "top";
-  const isTall = box.height > 2.2 * step;
   const mark = isTall ? 18 * ratio : Math.min(12 * ratio, box.height - 2 * margin);
-  const hasMark = box.width > 3 * mark && mark > 4 * ratio;
+  const hasMark = box.width > 3 * mark && mark > 4 * ratio && (isTall || MARKS[device.state]);
   if (hasMark) {
     const place = { x: box.x + box.width - mark - margin, y: box.y + margin, size: mark };
     paintDevice(context, device, place, colours, cell.color);
@@ -163,7 +163,7 @@ export function paintCard(context, cell, box, { colours, ratio, font, lines }) {
     // Only the first line is beside the mark.
     const room = box.width - 2 * margin - (hasMark && n === 0 ? mark + margin : 0);
     const y = isTall ? box.y + margin + n * step : box.y + (box.height - size) / 2;
-    context.fillText(shortened(context, line, room, isTall ? "start" : "end"), box.x + margin, y);
+    context.fillText(shortened(context, line, room, n === 0 ? "start" : "end"), box.x + margin, y);
   });
   context.globalAlpha = 1;
 }
@@ -174,17 +174,18 @@ export function paintCard(context, cell, box, { colours, ratio, font, lines }) {
  * @param {CanvasRenderingContext2D} context
  * @param {import("./layout.js").Frame} frame
  * @param {Rectangle} box
- * @param {Palette} colours
+ * @param {{colours: Palette, ratio: number, font: string,
+ *   textOf: ((cell: import("./layout.js").Cell) => string[]) | null}} look
  */
-export function paintFrame(context, frame, box, colours) {
+export function paintFrame(context, frame, box, { colours, ratio, font, textOf }) {
   const states = new Set(frame.cells.map(({ device }) => device.state));
   const taken = frame.cells.filter((each) => isTaken(each.device));
-  const whole = states.has("free") ? "free" : (WHOLE.find((each) => states.has(each)) ?? (taken.length ? "allocated" : "blocked"));
+  const whole = states.has("free") ? "free" : (WHOLE.find((each) => states.has(each)) ?? taken[0]?.device.state ?? "blocked");
   const isDimmed = frame.cells.every((each) => each.isDimmed);
   const alpha = isDimmed ? DIMMED : 1;
   const isLarge = box.height >= MARK_PIXELS_MIN;
   const isSolid = whole === "unhealthy";
-  const colour = colours[whole];
+  const colour = (whole === taken[0]?.device.state && taken[0].color) || colours[whole];
   fillBox(context, box, colour, alpha * (isSolid ? 1 : isLarge ? INSIDE : 0.3));
   let cursor = 0;
   let memory = 0;
@@ -196,7 +197,15 @@ export function paintFrame(context, frame, box, colours) {
     const line = isLarge && width < of ? 1 : 0;
     const slice = { ...box, x: box.x + from * box.width + line, width: (width / of) * box.width - line };
     fillBox(context, slice, cell.color || colours[cell.device.state], cell.isDimmed ? DIMMED : 1);
-    if (isLarge) sliceMark(context, cell.device, slice, colours);
+    if (textOf && slice.width >= 48 * ratio && slice.height >= 36 * ratio) {
+      context.font = `${11 * ratio}px ${font}`;
+      context.fillStyle = colours.back;
+      context.textBaseline = "top";
+      const lines = textOf(cell).slice(0, Math.floor((slice.height - 8 * ratio) / (14 * ratio)));
+      lines.forEach((line, n) =>
+        context.fillText(shortened(context, line, slice.width - 8 * ratio, n ? "end" : "start"), slice.x + 4 * ratio, slice.y + (4 + 14 * n) * ratio),
+      );
+    } else if (isLarge) sliceMark(context, cell.device, slice, colours);
   }
   if (!isLarge) return;
   context.globalAlpha = alpha;
@@ -206,9 +215,10 @@ export function paintFrame(context, frame, box, colours) {
     fillBox(context, level, colours.back, alpha);
     fillBox(context, { ...level, width: (box.width * Math.min(100, memory)) / 100 }, colours.text, 0.75 * alpha);
   }
-  context.globalAlpha = alpha;
+  // Slices in use are what the eye looks for.
+  context.globalAlpha = alpha * (whole === "free" || whole === "blocked" ? 0.6 : 1);
   context.strokeStyle = colour;
-  context.lineWidth = Math.max(1, box.height / 18);
+  context.lineWidth = Math.max(1, box.height / 24);
   if (DASHED.has(whole)) context.setLineDash([box.height / 6, box.height / 8]);
   context.strokeRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
   context.setLineDash([]);

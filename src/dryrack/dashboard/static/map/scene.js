@@ -2,7 +2,7 @@
 // that leave time for input, and then moved; few are drawn one by one. How much is told of a device
 // depends on its size: the shares of states on a node, then devices, then their names and owners.
 
-import { placeOf, TITLE } from "./layout.js";
+import { placeOf } from "./layout.js";
 import { NO_NODE, paintCard, paintFrame, paintShares, palette, shortened, Sprites } from "./paint.js";
 
 /** Devices in sight that are drawn one by one with every frame. */
@@ -12,8 +12,9 @@ const PICTURE_PIXELS_MAX = 16_000_000;
 const PAINT_MS = 9;
 /** Pixels of a device's side below which a node shows only the shares of its states. */
 const DEVICE_PIXELS_MIN = 3;
-/** Pixels of the height of a device from which it is a card with text, or shows its partitions. */
+/** Pixels of the height of a device from which it is a card with text, or shows all its partitions. */
 const CARD_PIXELS = 58;
+const LANES_PIXELS = 125;
 /** Part of a cell that its device fills. */
 const INSIDE = 0.88;
 
@@ -59,7 +60,7 @@ export class Scene {
   setLayout(layout, version) {
     this.layout = layout;
     this.version = version;
-    this._deviceCount = layout.cells.size;
+    this._deviceCount = layout.groups.reduce((sum, each) => sum + each.devices, 0);
     this._forget();
   }
 
@@ -247,12 +248,15 @@ export class Scene {
   /** @param {CanvasRenderingContext2D} context @param {import("./layout.js").Frame} frame @param {Camera} view */
   _drawFrame(context, frame, view, /** @type {boolean} */ isNear) {
     const box = inside(frame, view);
-    if (!isNear || !this._isCard(frame, view)) {
-      paintFrame(context, frame, box, this.colours);
+    if (!isNear || !this._hasLanes(frame, view)) {
+      const textOf = (/** @type {Cell} */ cell) => this._linesOfSlice(cell);
+      const { colours, ratio } = this;
+      paintFrame(context, frame, box, { colours, ratio, font: this._font, textOf: isNear ? textOf : null });
       return;
     }
     const { colours, ratio } = this;
-    this._box(context, { ...frame, width: frame.width * 0.98, height: frame.height * 0.98 }, view, colours.raised, colours.quiet);
+    const around = { x: frame.x + 0.01, y: frame.y + 0.01, width: frame.width - 0.02, height: frame.height - 0.02 };
+    this._box(context, around, view, colours.raised, colours.quiet);
     const size = Math.min(14 * ratio, box.height * 0.13);
     context.font = `600 ${size}px ${this._font}`;
     context.fillStyle = colours.text;
@@ -269,7 +273,18 @@ export class Scene {
 
   /** Whether a physical device shows all its partitions. @param {Box} frame @param {Camera} camera */
   showsLanes(frame, camera) {
-    return this._isCard(frame, { ...camera, scale: camera.scale * this.ratio });
+    return this._hasLanes(frame, { ...camera, scale: camera.scale * this.ratio });
+  }
+
+  /** @param {Box} frame @param {Camera} view */
+  _hasLanes(frame, view) {
+    return frame.height * view.scale >= LANES_PIXELS * this.ratio;
+  }
+
+  /** The profile is the last word of the model. @param {Cell} cell */
+  _linesOfSlice({ device }) {
+    const [, , ...more] = this.style.linesOf(device);
+    return [device.model.split(" ").pop() || device.name, ...more];
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Cell} cell @param {Camera} view */
@@ -281,10 +296,7 @@ export class Scene {
       paintShares(context, [cell], box, this.colours);
       return;
     }
-    const { device } = cell;
-    // The profile is the last word of the model; the frame says which physical device it is of.
-    const [, , ...more] = this.style.linesOf(device);
-    const lines = [device.model.split(" ").pop() || device.name, ...more];
+    const lines = this._linesOfSlice(cell);
     paintCard(context, cell, box, { colours: this.colours, ratio: this.ratio, font: this._font, lines });
   }
 
@@ -306,15 +318,14 @@ export class Scene {
     const { context, colours, ratio } = this;
     const room = group.width * view.scale - 8 * ratio;
     if (room < 36 * ratio) return;
-    const wanted = Math.min(0.7 * view.scale, Math.max(14 * ratio, 0.4 * view.scale));
-    const size = Math.max(12 * ratio, Math.min(wanted, 24 * ratio));
+    const size = Math.max(12 * ratio, Math.min(0.6 * group.title * view.scale, 22 * ratio));
     const [x, y] = [(group.x - view.x) * view.scale, (group.y - view.y) * view.scale];
-    const height = Math.max(TITLE * view.scale, size * 1.5);
+    const height = Math.max(group.title * view.scale, size * 1.5);
     context.font = `600 ${size}px ${this._font}`;
     const nodes = group.tiles.length === 1 ? "1 node" : `${group.tiles.length.toLocaleString("en")} nodes`;
     const whole = `${group.name} · ${nodes} · ${group.devices.toLocaleString("en")} devices`;
     const text = context.measureText(whole).width <= room ? whole : shortened(context, group.name, room);
-    if (height > TITLE * view.scale) {
+    if (height > group.title * view.scale) {
       // It covers some devices then, and must be read before them.
       context.fillStyle = colours.raised;
       context.globalAlpha = 0.9;
@@ -353,7 +364,7 @@ export class Scene {
   _whole(id, view) {
     const { cell, tile } = /** @type {{cell: Cell, tile: Tile}} */ (this.layout.cells.get(id));
     const { frame } = cell;
-    if (!frame || this._isCard(frame, view)) return null;
+    if (!frame || this._hasLanes(frame, view)) return null;
     const { start, width, of } = cell.device.placement ?? { start: -1, width: 1, of: 1 };
     const place = { x: tile.x + frame.x, y: tile.y + frame.y, width: frame.width, height: frame.height };
     return start < 0 ? place : { ...place, x: place.x + (start / of) * frame.width, width: (width / of) * frame.width };

@@ -16,6 +16,13 @@
 export const COLORS = ["gang", "namespace", "queue"];
 const HUES = [212, 28, 150, 325, 265, 48, 185, 2, 95, 240];
 const OTHERS = "others";
+/** The value of devices whose owners have none. */
+export const NONE = "\n";
+/** Of others, and of devices without a value; in a light and in a dark theme. */
+const GRAY = [
+  ["hsl(0 0% 38%)", "hsl(0 0% 66%)"],
+  ["hsl(215 15% 72%)", "hsl(215 12% 40%)"],
+];
 
 /**
  * Returns the values of a device by which filters and colors work.
@@ -57,6 +64,8 @@ export class Coloring {
     this._places = new Map();
     /** @type {Map<string, number>} */
     this.counts = new Map();
+    /** Devices of claims without a value. */
+    this.without = 0;
   }
 
   /**
@@ -67,10 +76,11 @@ export class Coloring {
     if (name !== this.name) this._places.clear();
     this.name = name;
     const counts = new Map();
+    this.without = 0;
     for (const device of fleet.devices.values()) {
-      for (const value of valuesOf(name, device, fleet, owners)) {
-        counts.set(value, (counts.get(value) ?? 0) + 1);
-      }
+      const values = valuesOf(name, device, fleet, owners);
+      for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+      if (!values.length && owners.has(device.id)) this.without++;
     }
     this.counts = new Map([...counts].sort(([a, n], [b, m]) => m - n || a.localeCompare(b)));
     for (const value of this._places.keys()) if (!counts.has(value)) this._places.delete(value);
@@ -84,7 +94,7 @@ export class Coloring {
   /** @param {string} value @param {boolean} isDark */
   colorOf(value, isDark) {
     const place = this._places.get(value);
-    if (place === undefined) return isDark ? "hsl(0 0% 62%)" : "hsl(0 0% 42%)";
+    if (place === undefined) return GRAY[value === NONE ? 1 : 0][isDark ? 1 : 0];
     return `hsl(${HUES[place]} 70% ${isDark ? 66 : 38}%)`;
   }
 
@@ -118,6 +128,12 @@ export function linesOf(device, owners) {
     device.name,
     device.model,
     owner && `${owner}${more}`,
-    [device.memory, level].filter(Boolean).join(", "),
+    [gibibytes(device.memory), level].filter(Boolean).join(", "),
   ].filter(Boolean);
+}
+
+/** @param {string} quantity */
+function gibibytes(quantity) {
+  const [, mebibytes] = quantity.match(/^(\d+)Mi$/) ?? [];
+  return Number(mebibytes) >= 1024 ? `${(Number(mebibytes) / 1024).toFixed(1)}Gi` : quantity;
 }

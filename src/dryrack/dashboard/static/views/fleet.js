@@ -4,7 +4,7 @@ import { counted, fill, h, sync } from "../dom.js";
 import { auxiliaryDrivers } from "../map/kinds.js";
 import { FleetMap } from "../map/map.js";
 import { Owners } from "../map/owners.js";
-import { isDark, linesOf, matcher, Coloring, COLORS, valuesOf } from "../map/style.js";
+import { isDark, linesOf, matcher, Coloring, COLORS, NONE, valuesOf } from "../map/style.js";
 import { MEANINGS, NO_NODE, palette, swatch } from "../map/paint.js";
 import { empty, loading } from "../parts.js";
 import { FILTERS, filters, idParts, parameter, parameters, setParameters, to, toDevice, toggleParameter } from "../routes.js";
@@ -148,8 +148,8 @@ export class FleetView {
       matches: matcher(wanted, fleet, owners),
       colorOf: color
         ? (device) => {
-            const [first] = valuesOf(color, device, fleet, owners);
-            return first === undefined ? "" : coloring.colorOf(first, dark);
+            const [first = NONE] = valuesOf(color, device, fleet, owners);
+            return first !== NONE || owners.has(device.id) ? coloring.colorOf(first, dark) : "";
           }
         : null,
       linesOf: (device) => linesOf(device, owners),
@@ -340,6 +340,8 @@ export class FleetView {
     const dark = isDark(palette().back);
     const chosen = parameters(name);
     const items = this.coloring.legend().map(([value, count]) => ({ value, count, color: this.coloring.colorOf(value, dark), isChosen: chosen.includes(value) }));
+    const { without } = this.coloring;
+    if (without) items.push({ value: `no ${name}`, count: without, color: this.coloring.colorOf(NONE, dark), isChosen: false });
     this.owned.setAttribute("aria-label", `Devices by ${name}`);
     if (!items.length) fill(this.owned, h("li", { class: "quiet" }, `No device has a ${name}.`));
     else sync(this.owned, items, (each) => each.value, ({ value, count, color, isChosen }) =>
