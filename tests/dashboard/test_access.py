@@ -10,7 +10,7 @@ from tests.dashboard.visit import BEARER, TOKEN, Visit, visit
 from dryrack.dashboard.access import Access
 
 
-@pytest.mark.parametrize("path", ["/", "/static/page.js", "/api/v1/fleet", "/api/v1/stream", "/x"])
+@pytest.mark.parametrize("path", ["/", "/static/icon.svg", "/api/v1/fleet", "/api/v1/stream", "/x"])
 def test_without_the_token_there_is_nothing(path: str) -> None:
     """Neither the page nor its data, nor whether there is such a path."""
 
@@ -102,7 +102,7 @@ def test_a_name_that_was_allowed_is_ours() -> None:
     assert not access.is_host("other.example")
 
 
-@pytest.mark.parametrize("path", ["/", "/static/page.css", "/api/v1/claims", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/static/icon.svg", "/api/v1/claims", "/nothing"])
 def test_every_answer_says_what_a_browser_may_do(path: str) -> None:
     """Browsers run and frame nothing of another origin, and send no referrer."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tests.dashboard.small_world import DRIVER
 from tests.dashboard.visit import Visit, visit
 
-from dryrack.dashboard.server import STATIC
+from dryrack.dashboard.bundle import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

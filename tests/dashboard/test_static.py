@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dryrack.dashboard.server import STATIC
+from dryrack.dashboard.bundle import STATIC
 
 if TYPE_CHECKING:
     from pathlib import Path

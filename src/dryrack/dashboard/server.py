@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,6 +15,7 @@ from aiohttp import web
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
 from dryrack.cluster.process import server_log
+from dryrack.dashboard.bundle import assets
 from dryrack.dashboard.data.trial import TrialError
 from dryrack.dashboard.history import TimeError
 from dryrack.dashboard.live import encode
@@ -26,19 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from dryrack.dashboard.access import Access
+    from dryrack.dashboard.bundle import Asset
     from dryrack.dashboard.live import Live
 
     Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-STATIC = Path(__file__).parent / "static"
 API = "/api/v1"
-_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-}
 # A stream that is still open when the server stops is closed after this time.
 _STOP_SECONDS_MAX = 1.0
 
@@ -71,20 +64,24 @@ def application(live: Live, access: Access) -> web.Application:
     )
     app.on_response_prepare.append(access.sign)
     pages = Pages(live)
-    app.router.add_get("/", _file(STATIC / "index.html"))
-    for file in sorted(STATIC.rglob("*")):
-        if file.suffix in _TYPES and file.name != "index.html":
-            app.router.add_get(f"/static/{file.relative_to(STATIC).as_posix()}", _file(file))
+    for path, asset in assets().items():
+        app.router.add_get(f"/{path}", _file(asset))
     for pattern, name in ROUTES.items():
         method, _, path = pattern.partition(" ")
         app.router.add_route(method, f"{API}/{path}", getattr(pages, name))
     return app
 
 
-def _file(path: Path) -> Answer:
-    async def answer(_: web.Request) -> web.StreamResponse:
-        headers = {"Content-Type": _TYPES[path.suffix], "Cache-Control": "no-cache"}
-        return web.FileResponse(path, headers=headers)
+def _file(asset: Asset) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        headers = {
+            "Content-Type": asset.content_type,
+            "Cache-Control": asset.caching,
+            "Vary": "Accept-Encoding",
+        }
+        if "gzip" not in request.headers.get("Accept-Encoding", ""):
+            return web.Response(body=asset.body, headers=headers)
+        return web.Response(body=asset.packed, headers=headers | {"Content-Encoding": "gzip"})
 
     return answer
 

@@ -253,7 +253,7 @@ def test_a_part_of_the_page_that_does_not_load_is_loaded_again(look: Look) -> No
         tab = look.tab
         await tab.open("about:blank")
         await tab.call("Network.enable")
-        await tab.call("Network.setBlockedURLs", urls=["*/views/claims.js"])
+        await tab.call("Network.setBlockedURLs", urls=["*/static/page.*.js"])
         await tab.open(look.address)
         await tab.has("trying again", "main")
         await tab.call("Network.setBlockedURLs", urls=[])

@@ -27,7 +27,7 @@ _PICTURES = """Object.fromEntries([...document.querySelectorAll('.legend li')].m
   const canvas = each.querySelector('canvas');
   const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
   const seen = Array.from({length: data.length / 4}, (_, n) => data[n * 4 + 3] > 100 ? 1 : 0);
-  return [each.innerText.split(' ')[0], seen.join('')];
+  return [each.querySelector('.label').innerText, seen.join('')];
 }))"""
 
 

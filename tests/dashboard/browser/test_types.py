@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from tests.dashboard.browser import requirements
 
-from dryrack.dashboard.server import STATIC
+from dryrack.dashboard.bundle import STATIC
 
 pytestmark = pytest.mark.real
 

@@ -21,7 +21,7 @@ export const NONE = "\n";
 /** Of others, and of devices without a value; in a light and in a dark theme. */
 const GRAY = [
   ["hsl(0 0% 38%)", "hsl(0 0% 66%)"],
-  ["hsl(215 15% 72%)", "hsl(215 12% 40%)"],
+  ["hsl(215 18% 55%)", "hsl(215 14% 52%)"],
 ];
 
 /**
