@@ -28,6 +28,8 @@ PATHS = (
     "claims/team/one",
     "gangs/team/pair",
     "pods/team/train",
+    "nodes/rack-1",
+    "objects/pod/team/train",
     "explain/pod/team/waits",
     "explain/gang/team/pair",
 )
@@ -42,6 +44,7 @@ MAPS = {
     "placed",
     "waiting",
     "claims",
+    "labels",
 }
 SCRIPTS = sorted(STATIC.rglob("*.js"))
 UNUSED: dict[str, str] = {}

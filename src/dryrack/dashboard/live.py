@@ -224,6 +224,12 @@ class Live:
         """Return the objects of a kind, sorted by name; nothing for a kind that is not watched."""
         return self._reads[kind].all() if kind in self._reads else ()
 
+    def find(self, kind: Endpoint, namespace: str, name: str) -> tuple[Endpoint, Raw] | None:
+        """Return an object with the version that the cluster serves; None if it does not exist."""
+        informer = self._reads.get(kind)
+        raw = informer.get(namespace, name) if informer is not None else None
+        return (informer.endpoint, raw) if informer is not None and raw is not None else None
+
     @property
     def kinds(self) -> tuple[Endpoint, ...]:
         """The watched kinds."""

@@ -17,11 +17,14 @@ from aiohttp import web
 
 from dryrack.base.errors import ContentError
 from dryrack.client.endpoints import CLASSES, SLICES
+from dryrack.client.timekeeping import micro_timestamp
 from dryrack.dashboard.data.attributes import attribute_columns, attribute_documents
 from dryrack.dashboard.data.claim_detail import claim_document
 from dryrack.dashboard.data.device_detail import device_document
 from dryrack.dashboard.data.fleet import Summaries, fleet_document
 from dryrack.dashboard.data.inventory import class_documents, slice_documents
+from dryrack.dashboard.data.node_detail import node_document
+from dryrack.dashboard.data.object_detail import KINDS, object_document
 from dryrack.dashboard.data.pod_detail import gang_document, pod_document
 from dryrack.dashboard.data.trial import read_trial
 from dryrack.dashboard.decisions import Decisions
@@ -48,6 +51,9 @@ ROUTES = {
     # `kubectl proxy` refuses every path with /pods/ and later /exec or /attach, which may be
     # the beginning of a pod name.
     "GET pod/{namespace}/{name}": "pod",
+    "GET nodes/{name}": "node",
+    "GET objects/{kind}/{name}": "object",
+    "GET objects/{kind}/{namespace}/{name:.+}": "object",
     "GET slices": "slices",
     "GET classes": "classes",
     "GET events": "events",
@@ -159,7 +165,8 @@ class Pages:
 
     def _about(self, past: PastState | None) -> dict[str, Any]:
         if past is None:
-            return {"revision": self._live.revision}
+            now = micro_timestamp(self._live.clock.now())
+            return {"revision": self._live.revision, "time": now}
         return {"revision": past.revision, "time": past.time}
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
@@ -210,6 +217,23 @@ class Pages:
         await self._live.look()
         name = _name(request)
         return await self._answer(request, pod_document(self._live.tracked, name), "pod", name)
+
+    async def node(self, request: web.Request) -> web.StreamResponse:
+        await self._live.look()
+        name = request.match_info["name"]
+        return await self._answer(request, node_document(self._live.tracked, name), "node", name)
+
+    async def object(self, request: web.Request) -> web.StreamResponse:
+        """Return an object as YAML, with the kubectl commands that print it."""
+        await self._live.look()
+        kind, name = request.match_info["kind"], request.match_info["name"]
+        namespace = request.match_info.get("namespace", "")
+        if kind not in KINDS:
+            raise ContentError(f"kind {kind!r} not found; use one of: {', '.join(KINDS)}")
+        found = (self._live.find(each, namespace, name) for each in KINDS[kind])
+        document = next((object_document(*each) for each in found if each is not None), None)
+        full = f"{namespace}/{name}" if namespace else name
+        return await self._answer(request, document, kind, full)
 
     async def slices(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()

@@ -61,6 +61,7 @@ def claim_document(tracked: Tracked, name: str) -> Document | None:
         "constraints": [
             _constraint(each, results, devices) for each in claim.spec.devices.constraints
         ],
+        "config": list(_configs(claim)),
         "passedOver": passed[:_PASSED_MAX],
         "passedOverOmitted": max(0, len(passed) - _PASSED_MAX),
         "conditions": list(_conditions(claim)),
@@ -179,6 +180,20 @@ def _passed_over(
                 "model": view.model,
                 "state": tracked.fleet.state_of(view),
                 "claims": [each.claim for each in view.holders],
+            }
+
+
+def _configs(claim: ResourceClaim) -> Iterator[Document]:
+    """Yield the opaque configurations; after the allocation, also those of the classes."""
+    allocation = claim.status.allocation
+    configs = allocation.devices.config if allocation is not None else claim.spec.devices.config
+    for each in configs:
+        if each.opaque is not None:
+            yield {
+                "source": getattr(each, "source", "") or "FromClaim",
+                "requests": list(each.requests),
+                "driver": each.opaque.driver,
+                "parameters": each.opaque.parameters,
             }
 
 

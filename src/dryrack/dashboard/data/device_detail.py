@@ -32,6 +32,11 @@ def device_document(fleet: Fleet, key: PoolKey, name: str) -> Document | None:
         **view.document(),
         # The map has more states than the command.
         "state": fleet.state_of(view),
+        "health": [
+            {"pod": pod, "message": message}
+            for pod, message in sorted(fleet.health_reports(view).items())
+        ],
+        "taintsOf": list(fleet.taints_of(key, name)),
         "levels": {
             name: _level(total, view.left[name])
             for name, total in view.capacity.items()

@@ -13,10 +13,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dryrack.allocation import apply_taint_rules
 from dryrack.dashboard.data.placements import Placement, placements_of
 from dryrack.dashboard.data.rows import Buckets, Rows
 from dryrack.kinds.decode import decode
 from dryrack.kinds.paths import get, spec_of
+from dryrack.kinds.pool_generation import newest_generation
 from dryrack.kinds.resource import ResourceSlice
 from dryrack.placement import DeviceState, ModelSummary, devices_of, free_at_once
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.core import Node, Pod
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.raw import Raw
-    from dryrack.kinds.resource import DeviceTaintRule, ResourceClaim
+    from dryrack.kinds.resource import DeviceTaint, DeviceTaintRule, ResourceClaim
     from dryrack.placement import DeviceView
 
 PREPARED = "prepared"
@@ -106,8 +108,8 @@ class Fleet:
         # Slices by the node that they name; "" for slices of several nodes.
         self._slices_on: Buckets[str, PoolKey] = Buckets()
         self._running: set[tuple[str, str]] = set()
-        # By pod, "namespace/name": the devices that its kubelet reports as unhealthy.
-        self._unhealthy: dict[str, frozenset[str]] = {}
+        # By pod, "namespace/name": messages by device that its kubelet reports as unhealthy.
+        self._unhealthy: dict[str, Mapping[str, str]] = {}
         # By pod: the claims that are reserved for it.
         self._used: Buckets[tuple[str, str], ResourceClaim] = Buckets()
 
@@ -150,9 +152,9 @@ class Fleet:
             self._rules[name] = new
         self.pools.mark_all(self._slices)
 
-    def change_health(self, pod: str, unhealthy: frozenset[str]) -> None:
+    def change_health(self, pod: str, unhealthy: Mapping[str, str]) -> None:
         """Set the devices that the kubelet of a pod reports as unhealthy."""
-        if unhealthy == self._unhealthy.get(pod, frozenset()):
+        if unhealthy == self._unhealthy.get(pod, {}):
             return
         if unhealthy:
             self._unhealthy[pod] = unhealthy
@@ -201,23 +203,46 @@ class Fleet:
 
     def state_of(self, view: DeviceView) -> str:
         """Return the state of a device on the map."""
-        if self._is_reported_unhealthy(view) or any(
-            _reports_failure(taint) for taint in view.taints
-        ):
+        if self.health_reports(view) or any(_reports_failure(taint) for taint in view.taints):
             return UNHEALTHY
         if view.state is DeviceState.ALLOCATED and self._is_prepared(view):
             return PREPARED
         return str(view.state)
 
-    def _is_reported_unhealthy(self, view: DeviceView) -> bool:
-        """Return whether the kubelet of a pod with this device reports it as unhealthy."""
+    def health_reports(self, view: DeviceView) -> Mapping[str, str]:
+        """Return the message for each pod whose kubelet reports this device as unhealthy."""
         claims = self._claims.of((view.driver, view.pool))
+        reports = {}
         for holder in view.holders:
-            names = {each for pod in holder.pods for each in self._unhealthy.get(pod, ())}
-            names |= {each.partition("=")[2] for each in names}
-            if names and names & _names(claims[holder.claim], view):
-                return True
-        return False
+            for pod in (each for each in holder.pods if each in self._unhealthy):
+                names = _names(claims[holder.claim], view)
+                for name, message in self._unhealthy[pod].items():
+                    if {name, name.partition("=")[2]} & names:
+                        reports[pod] = message
+        return reports
+
+    def pools_on(self, node: str) -> Iterable[PoolKey]:
+        """Return the pools of the slices that may have devices on a node."""
+        return dict.fromkeys((*self._slices_on.of(node).values(), *self._slices_on.of("").values()))
+
+    def taints_of(self, key: PoolKey, name: str) -> Iterator[dict[str, str]]:
+        """Yield the taints of a device, each with the DeviceTaintRule that adds it."""
+        slices = newest_generation(self.slices_of(key), lambda each: each.spec.pool).slices
+        before: tuple[DeviceTaint, ...] = ()
+        for rule in (None, *self._rules.values()):
+            tainted = apply_taint_rules(slices, [rule]) if rule is not None else slices
+            devices = (each for one in tainted for each in one.spec.devices if each.name == name)
+            taints = next((each.taints for each in devices), ())
+            if rule is None:
+                before = taints
+            for taint in taints if rule is None else taints[len(before) :]:
+                yield {
+                    "key": taint.key,
+                    "value": taint.value,
+                    "effect": taint.effect,
+                    "since": taint.time_added or "",
+                    "rule": rule.metadata.name if rule is not None else "",
+                }
 
     def _is_prepared(self, view: DeviceView) -> bool:
         """Return whether a pod runs: its devices were prepared before its containers started."""

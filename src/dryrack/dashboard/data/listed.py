@@ -58,16 +58,16 @@ def pod_row(pod: Pod) -> dict[str, Any]:
     }
 
 
-def unhealthy_resources(pod: Raw) -> frozenset[str]:
-    """Return the unhealthy devices in the status of a pod: driver/pool/name, or CDI devices."""
+def unhealthy_resources(pod: Raw) -> dict[str, str]:
+    """Return messages by unhealthy device of a pod: driver/pool/name, or a CDI device."""
     containers = get(pod, "status.containerStatuses", ())
     resources = (each for one in containers for each in get(one, "allocatedResourcesStatus", ()))
-    return frozenset(
-        each.get("resourceID", "")
+    return {
+        each.get("resourceID", ""): each.get("message") or ""
         for entry in resources
         for each in get(entry, "resources", ())
         if each.get("health") == "Unhealthy"
-    )
+    }
 
 
 def event_row(raw: Raw) -> dict[str, Any]:

@@ -34,6 +34,8 @@ def pod_document(tracked: Tracked, name: str) -> Document | None:
         "schedulerName": pod.spec.scheduler_name or "default-scheduler",
         "nominatedNode": pod.status.nominated_node_name,
         "priority": pod.spec.priority,
+        "priorityClassName": pod.spec.priority_class_name,
+        "preemptionPolicy": pod.spec.preemption_policy,
         "claimsOf": [each for each in claims if each is not None],
         "conditions": [
             {

@@ -80,10 +80,18 @@ class Tracked:
         # Pods by claim, and by the definition of their gang.
         self._users: Buckets[str, Pod] = Buckets()
         self._members: Buckets[GangKey, Pod] = Buckets()
+        self._on_nodes: Buckets[str, Pod] = Buckets()
         self._groups: Buckets[GangKey, KubernetesObject] = Buckets()
 
     def pod(self, name: str) -> Pod | None:
         return self._pods.get(name)
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.get(name)
+
+    def pods_on(self, node: str) -> Mapping[str, Pod]:
+        """Return the pods that are bound to a node."""
+        return self._on_nodes.of(node)
 
     def claim(self, name: str) -> ResourceClaim | None:
         return self._claims.get(name)
@@ -148,6 +156,8 @@ class Tracked:
         _put(self._pods, name, new)
         self.pods.mark(name)
         for each in (old, new):
+            if each is not None and each.spec.node_name:
+                self._on_nodes.put(each.spec.node_name, name, new if each is new else None)
             for claim in _claims_of(each):
                 self._users.put(claim, name, new if each is new else None)
                 self.claims.mark(claim)

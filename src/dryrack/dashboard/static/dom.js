@@ -27,8 +27,11 @@ function set(element, name, value) {
   if (name === "class") element.className = value;
   else if (name === "style") {
     for (const [key, each] of Object.entries(value)) element.style.setProperty(key, String(each));
-  } else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-  else element.setAttribute(name, value === true ? "" : String(value));
+  } else if (name.startsWith("on")) {
+    element.addEventListener(name.slice(2), value);
+    // `patch` replaces such an element as a whole.
+    Object.assign(element, { isHandled: true });
+  } else element.setAttribute(name, value === true ? "" : String(value));
 }
 
 /** @param {(Child | Child[])[]} children @returns {(Node | string)[]} */

@@ -6,7 +6,7 @@ import { MEANINGS, swatch } from "./map/paint.js";
 const KEYS = [
   ["/", "search"],
   ["?", "show this help"],
-  ["g then f d p c g s k e", "open fleet, devices, pending, claims, gangs, slices, classes, events"],
+  ["g then f d p c g n s k e", "open fleet, devices, pending, claims, gangs, nodes, slices, classes, events"],
   ["← ↑ → ↓", "on the map: select the next device"],
   ["Shift ← ↑ → ↓", "on the map: move the map"],
   ["+  −  0", "on the map: zoom in, zoom out, show all"],

@@ -12,10 +12,12 @@ import { devicesView } from "./views/devices.js";
 import { eventsView } from "./views/events.js";
 import { FleetView } from "./views/fleet.js";
 import { gangView, gangsView } from "./views/gangs.js";
+import { nodesView, nodeView } from "./views/nodes.js";
 import { pendingView } from "./views/pending.js";
 import { podView } from "./views/pods.js";
 import { slicesView } from "./views/slices.js";
 import { whyView } from "./views/why.js";
+import { objectView } from "./yaml.js";
 
 /**
  * @typedef {{
@@ -36,13 +38,14 @@ const VIEWS = [
   ["pending", "Pending", "p"],
   ["claims", "Claims", "c"],
   ["gangs", "Gangs", "g"],
+  ["nodes", "Nodes", "n"],
   ["slices", "Slices", "s"],
   ["classes", "Classes", "k"],
   ["events", "Events", "e"],
 ];
 
 /** Views of which the server keeps no history. */
-const ONLY_PRESENT = new Set(["slices", "classes", "events"]);
+const ONLY_PRESENT = new Set(["slices", "classes", "events", "object"]);
 
 /** @type {{[view: string]: (context: Context, route: import("./routes.js").Route) => View}} */
 const MAKERS = {
@@ -51,6 +54,8 @@ const MAKERS = {
   pending: pendingView,
   claims: (context, route) => (route.names.length ? claimView : claimsView)(context, route),
   gangs: (context, route) => (route.names.length ? gangView : gangsView)(context, route),
+  nodes: (context, route) => (route.names.length ? nodeView : nodesView)(context, route),
+  object: objectView,
   pods: podView,
   slices: slicesView,
   classes: classesView,
@@ -125,6 +130,9 @@ class Page {
     const focused = [...part("nav").querySelectorAll("a")].indexOf(/** @type {any} */ (document.activeElement));
     fill(part("nav"), items);
     if (focused >= 0) part("nav").querySelectorAll("a")[focused]?.focus();
+    // On a narrow screen, the tabs scroll.
+    const [tabs, current] = [part("nav"), part("nav").querySelector("[aria-current]")];
+    if (current instanceof HTMLElement) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
   }
 
   /** @param {Set<string>} parts */

@@ -1,15 +1,16 @@
 // Parts that several views are made of.
 
+import { age } from "./ages.js";
 import { get } from "./api.js";
-import { counted, fill, h, sync } from "./dom.js";
+import { h } from "./dom.js";
 import { swatch } from "./map/paint.js";
+import { patch } from "./patch.js";
 import { to, toDevice } from "./routes.js";
-
-const PAGE_ROWS = 200;
 
 /** A device's state, with its picture. @param {string} state @param {number} [level] */
 export function stateBadge(state, level) {
-  return h("span", { class: "state" }, swatch(state, level), state);
+  const picture = Object.assign(swatch(state, level), { patchKey: `${state} ${level}` });
+  return h("span", { class: "state" }, picture, state);
 }
 
 /** The state of a claim, a gang or a pod. @param {string} text @param {string} [tone] */
@@ -29,12 +30,18 @@ export function nameText(text) {
 
 /** @param {string} node */
 export function nodeLink(node) {
-  return h("a", { href: to("fleet", [], { node }), class: "name" }, node);
+  return h("a", { href: to("nodes", [node]), class: "name" }, node);
 }
 
 /** @param {"claims" | "gangs" | "pods"} view @param {string} namespace @param {string} name */
 export function objectLink(view, namespace, name) {
   return h("a", { href: to(view, [namespace, name]), class: "name" }, `${namespace}/${name}`);
+}
+
+/** An object without a view of its own: its YAML. @param {string} kind @param {string} namespace @param {string} name */
+export function objectName(kind, namespace, name) {
+  const names = namespace ? [kind, namespace, name] : [kind, name];
+  return h("a", { href: to("object", names), class: "name" }, name);
 }
 
 /** @param {string} kind @param {string} namespace @param {string} name */
@@ -112,7 +119,7 @@ export function happenings(timeline) {
       h(
         "li",
         null,
-        h("time", { datetime: each.time, title: each.time }, clock(each.time)),
+        age(each.time),
         h("strong", null, each.what),
         each.count > 1 && h("span", { class: "quiet" }, `${each.count} times`),
         h("span", { class: "quiet" }, each.pod.split("/").pop()),
@@ -122,124 +129,32 @@ export function happenings(timeline) {
   );
 }
 
-/** @param {string} text */
+/** The time of day. @param {string} text */
 export function clock(text) {
   const time = new Date(text);
   return Number.isNaN(time.getTime()) ? text : time.toLocaleTimeString("en-GB");
 }
 
-/**
- * @typedef {{title: string, cell: (row: any) => any, class?: string}} Column
- */
-
-/** A table that keeps its rows when they stay as they are; many rows come in pages. */
-export class Table {
-  /** @param {string} label @param {Column[]} columns @param {(row: any) => string} key */
-  constructor(label, columns, key) {
-    this.columns = columns;
-    this.key = key;
-    this.page = 0;
-    /** @type {any[]} */
-    this.rows = [];
-    this.body = h("tbody", null);
-    this.place = h("span", { role: "status" });
-    this.before = this._turn("Previous", -1);
-    this.after = this._turn("Next", 1);
-    this.pager = h(
-      "div",
-      { class: "pager", role: "group", "aria-label": `Pages of ${label.toLowerCase()}`, hidden: true },
-      this.before,
-      this.place,
-      this.after,
-    );
-    const head = columns.map((each) => h("th", { scope: "col", class: each.class }, each.title));
-    this.region = h(
-      "div",
-      { class: "table", tabindex: 0, role: "region", "aria-label": label },
-      h("table", null, h("thead", null, h("tr", null, head)), this.body),
-    );
-    this.element = h("div", null, this.region, this.pager);
-  }
-
-  /** @param {string} text @param {number} pages */
-  _turn(text, pages) {
-    const turn = () => {
-      this.page += pages;
-      this.show(this.rows);
-      scrollTo(0, 0);
-      this.region.focus({ preventScroll: true });
-    };
-    return h("button", { type: "button", onclick: turn }, text);
-  }
-
-  /** @param {any[]} rows */
-  show(rows) {
-    this.rows = rows;
-    const last = Math.max(0, Math.ceil(rows.length / PAGE_ROWS) - 1);
-    this.page = Math.min(Math.max(this.page, 0), last);
-    const first = this.page * PAGE_ROWS;
-    const shown = rows.slice(first, first + PAGE_ROWS);
-    sync(this.body, shown, this.key, (row) =>
-      h("tr", null, this.columns.map((each) =>
-        h("td", { class: each.class, "data-title": each.title }, each.cell(row)),
-      )),
-    );
-    this.pager.hidden = last === 0;
-    this.before.disabled = this.page === 0;
-    this.after.disabled = this.page === last;
-    const place = `${number(first + 1)} to ${number(first + shown.length)} of ${number(rows.length)}`;
-    if (this.place.textContent !== place) this.place.textContent = place;
-  }
-
-  /** Makes all rows again, with pictures in the colours of another theme. */
-  themeChanged() {
-    fill(this.body);
-    this.show(this.rows);
-  }
+/** The conditions of an object. @param {any[]} conditions */
+export function conditions(conditions) {
+  if (!conditions.length) return empty("No conditions.");
+  const rows = conditions.map((each) =>
+    h(
+      "li",
+      null,
+      badge(`${each.type} ${each.status}`, isGood(each) ? "good" : "near"),
+      ` ${each.reason} ${each.message} `,
+      each.device ? h("span", { class: "quiet" }, ` ${each.device} `) : null,
+      each.since ? h("span", { class: "quiet" }, "since ", age(each.since)) : null,
+    ),
+  );
+  return h("ul", { class: "plain" }, rows);
 }
 
-/** @param {number} value */
-function number(value) {
-  return value.toLocaleString("en");
-}
-
-/**
- * A view that is a list with a filter.
- * @param {{title: string, nothing: any, table: Table, rows: () => any[] | null,
- *   text: (row: any) => string, about?: any, announce?: (text: string) => void}} options
- * @returns {{element: HTMLElement, update: () => void}}
- */
-export function listView({ title, nothing, table, rows, text, about, announce }) {
-  const count = h("span", { class: "count" });
-  const filter = h("input", {
-    type: "search",
-    placeholder: "Filter",
-    "aria-label": `Filter ${title.toLowerCase()}`,
-    oninput: () => {
-      table.page = 0;
-      update();
-      announce?.(`${counted(table.rows.length, "row")} shown`);
-    },
-  });
-  const body = h("div", null, loading());
-  const update = () => {
-    const all = rows();
-    if (!all) return;
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const has = (/** @type {any} */ row) => {
-      const low = text(row).toLowerCase();
-      return words.every((/** @type {string} */ word) => low.includes(word));
-    };
-    const found = words.length ? all.filter(has) : all;
-    const isAll = found.length === all.length;
-    count.textContent = isAll ? number(all.length) : `${number(found.length)} of ${number(all.length)}`;
-    table.show(found);
-    const shown = !all.length ? nothing : found.length ? table.element : empty("No row matches the filter.");
-    if (body.firstChild !== shown) fill(body, shown);
-  };
-  update();
-  const element = h("div", { class: "list" }, heading(title, count, filter), about, body);
-  return { element, update };
+/** Some conditions of nodes and pods are good when they are false. @param {any} condition */
+function isGood({ type, status }) {
+  const isBad = type.endsWith("Pressure") || type.endsWith("Unavailable") || type === "DisruptionTarget";
+  return status === (isBad ? "False" : "True");
 }
 
 /**
@@ -251,18 +166,20 @@ export function noDetails(store) {
 }
 
 /**
- * A view of one thing that is asked for, and asked for again when something of it has changed.
- * `past` returns what to show instead while the page shows a past moment, or null.
- * @param {{path: string, parts: string[], show: (answer: any) => any, past: () => any}} options
+ * A view of one object, which is read again when one of the parts changes. `past` returns what to
+ * show instead while the page shows a past moment, or null. `below` stays under the details.
+ * @param {{path: string, parts: string[], show: (answer: any) => any, past: () => any,
+ *   below?: import("./yaml.js").Below}} options
  * @returns {{element: HTMLElement, update: (changed: Set<string>) => void, close: () => void}}
  */
-export function detailView({ path, parts, show, past }) {
-  const element = h("div", { class: "detail" }, loading());
+export function detailView({ path, parts, show, past, below }) {
+  const body = h("div", null, loading());
+  const element = h("div", { class: "detail" }, body, below?.element);
   let [isAsked, isAgain, isClosed] = [false, false, false];
   const ask = async () => {
     const instead = past();
     if (instead) {
-      fill(element, instead);
+      patch(body, instead);
       return;
     }
     if (isAsked) {
@@ -272,9 +189,9 @@ export function detailView({ path, parts, show, past }) {
     isAsked = true;
     try {
       const answer = await get(path);
-      if (!isClosed) fill(element, past() ?? show(answer));
+      if (!isClosed) patch(body, past() ?? show(answer));
     } catch (error) {
-      if (!isClosed) fill(element, problem(error));
+      if (!isClosed) patch(body, problem(error));
     }
     isAsked = false;
     if (isAgain && !isClosed) {
@@ -286,7 +203,9 @@ export function detailView({ path, parts, show, past }) {
   return {
     element,
     update: (changed) => {
-      if (changed.has("moment") || parts.some((each) => changed.has(each))) ask();
+      if (!changed.has("moment") && !parts.some((each) => changed.has(each))) return;
+      ask();
+      below?.update();
     },
     close: () => (isClosed = true),
   };

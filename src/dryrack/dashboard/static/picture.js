@@ -38,6 +38,9 @@ export function picture(label, columns, lines) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("aria-hidden", "true");
   const element = h("div", { class: "picture", role: "group", "aria-label": label }, svg, shown);
+  const boxes = columns.map((column) => column.boxes.map((box) => [box.key, box.tone]));
+  // The same picture stays in its place when the view shows itself again.
+  Object.assign(element, { patchKey: JSON.stringify([element.textContent, boxes, lines]) });
   new ResizeObserver(() => draw(element, svg, places, lines)).observe(element);
   return element;
 }

@@ -1,6 +1,7 @@
 // What is known of the cluster: read once, then kept by the stream. Views subscribe. While the page
 // shows a past moment, all of them read the state of that moment.
 
+import { setClock, setMoment } from "./ages.js";
 import { follow, get } from "./api.js";
 import { Fleet } from "./map/fleet.js";
 
@@ -71,6 +72,7 @@ export class Store {
         this.past = null;
         this.momentProblem = /** @type {Error} */ (error).message;
       }
+      setMoment(this.past?.time ?? "");
       for (const each of ["moment", "fleet", ...PAST_LISTS]) this._tell(each);
     }
     this._isTravelling = false;
@@ -90,6 +92,7 @@ export class Store {
       this.present = new Fleet(fleet);
       this._tell("fleet");
       const answers = await Promise.all(LISTS.map((each) => get(each)));
+      setClock(answers[0].time);
       LISTS.forEach((each, n) => this._replace(each, answers[n][each]));
       this.isComplete = true;
       this._failures = 0;

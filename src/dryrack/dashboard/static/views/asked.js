@@ -1,8 +1,9 @@
-// Rows that the stream does not tell: asked for when the view opens, and when devices change.
+// Lists that are not in the stream: read when the view opens, and again when devices change.
 
 import { get } from "../api.js";
 import { fill } from "../dom.js";
-import { listView, problem } from "../parts.js";
+import { problem } from "../parts.js";
+import { listView } from "../table.js";
 
 const AGAIN_MS = 1000;
 
@@ -26,7 +27,7 @@ export function askedList(what, options) {
   };
   ask();
   return {
-    element: view.element,
+    ...view,
     update: (/** @type {Set<string>} */ parts) => {
       if (!parts.has("fleet") || isWaiting || isClosed) return;
       isWaiting = true;

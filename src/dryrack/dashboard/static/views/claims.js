@@ -1,13 +1,16 @@
 // Claims: the list, and the way of one from its requests to its devices and pods.
 
+import { age } from "../ages.js";
 import { path } from "../api.js";
 import { h } from "../dom.js";
 import {
-  badge, clock, detailView, deviceLink, empty, facts, heading, listView, nodeLink, noDetails,
-  objectLink, section, stateBadge, Table, whyLink,
+  badge, conditions, detailView, deviceLink, empty, facts, heading, nodeLink, noDetails, objectLink, section,
+  stateBadge, whyLink,
 } from "../parts.js";
 import { picture } from "../picture.js";
 import { nameOf } from "../store.js";
+import { listView, namespaceChoice, Table } from "../table.js";
+import { yamlPart } from "../yaml.js";
 
 const TONES = { pending: "bad", allocated: "near", reserved: "good", deleting: "near" };
 
@@ -17,17 +20,18 @@ function claimBadge(state) {
 }
 
 /** @param {import("../page.js").Context} context */
-export function claimsView({ store }) {
+export function claimsView({ store, announce }) {
   const table = new Table(
     "Claims",
     [
-      { title: "Claim", cell: (claim) => objectLink("claims", claim.namespace, claim.name), class: "wide" },
-      { title: "State", cell: (claim) => claimBadge(claim.state) },
-      { title: "Requests", cell: requests, class: "text" },
-      { title: "Devices", cell: devices, class: "text" },
-      { title: "Node", cell: (claim) => (claim.node ? nodeLink(claim.node) : "–") },
-      { title: "Pods", cell: (claim) => pods(claim) },
-      { title: "Since", cell: (claim) => clock(claim.created) },
+      { key: "name", title: "Claim", cell: (claim) => objectLink("claims", claim.namespace, claim.name), value: nameOf, class: "wide" },
+      namespaceChoice(),
+      { key: "state", title: "State", cell: (claim) => claimBadge(claim.state), isChoice: true },
+      { key: "requests", title: "Requests", cell: requests, value: (claim) => Object.values(claim.requests).join(" "), class: "text" },
+      { key: "devices", title: "Devices", cell: devices, value: (claim) => claim.devices.length, class: "text" },
+      { key: "node", title: "Node", cell: (claim) => (claim.node ? nodeLink(claim.node) : "–") },
+      { key: "pods", title: "Pods", cell: (claim) => pods(claim), value: (claim) => claim.pods.join(" ") },
+      { key: "age", title: "Age", cell: (claim) => age(claim.created), value: (claim) => -Date.parse(claim.created) },
     ],
     nameOf,
   );
@@ -36,7 +40,8 @@ export function claimsView({ store }) {
     table,
     nothing: empty("No ResourceClaims yet."),
     rows: () => (store.isComplete ? store.sorted("claims") : null),
-    text: (claim) => `${nameOf(claim)} ${claim.state} ${claim.node} ${Object.values(claim.requests).join(" ")} ${claim.devices.join(" ")} ${claim.pods.join(" ")}`,
+    text: (claim) => claim.devices.join(" "),
+    announce,
   });
 }
 
@@ -66,20 +71,48 @@ export function claimView({ store }, route) {
     path: `claims/${path(namespace, name ?? "")}`,
     parts: ["claims", "pods", "fleet"],
     past: () => noDetails(store),
+    below: yamlPart("claim", [namespace, name ?? ""]),
     show: (claim) => [
       heading(`Claim ${namespace}/${name}`, claimBadge(claim.state), whyLink("claim", namespace, name, "Why, and try a change")),
       facts([
         ["node", claim.node ? nodeLink(claim.node) : ""],
-        ["created", claim.created],
-        ["allocated", claim.allocated],
-        ["owner", claim.owner ? `${claim.owner.kind} ${claim.owner.name}` : ""],
+        ["created", age(claim.created)],
+        ["allocated", claim.allocated ? age(claim.allocated) : ""],
+        ["owner", owner(namespace, claim.owner)],
       ]),
       section("From request to pod", way(claim)),
       constraints(claim.constraints),
       passedOver(claim.passedOver, claim.passedOverOmitted),
-      conditions(claim.conditions),
+      configs(claim.config),
+      claim.conditions.length ? section("Conditions", conditions(claim.conditions)) : null,
     ],
   });
+}
+
+/** @param {string} namespace @param {any} owner */
+function owner(namespace, owner) {
+  if (!owner) return "";
+  return owner.kind === "Pod" ? ["Pod ", objectLink("pods", namespace, owner.name)] : `${owner.kind} ${owner.name}`;
+}
+
+/** @param {any[]} configs */
+function configs(configs) {
+  if (!configs.length) return null;
+  const rows = configs.map((each) =>
+    h(
+      "li",
+      { class: "card" },
+      h(
+        "p",
+        { class: "lead" },
+        h("b", { class: "name" }, each.driver),
+        badge(each.source === "FromClass" ? "from the class" : "from the claim"),
+        h("span", { class: "quiet" }, each.requests.length ? `for ${each.requests.join(", ")}` : "for all requests"),
+      ),
+      h("pre", null, JSON.stringify(each.parameters, null, 2)),
+    ),
+  );
+  return section("Configuration for drivers", h("ul", { class: "plain" }, rows));
 }
 
 /** @param {any} claim */
@@ -194,13 +227,4 @@ function passedOver(passed, omitted) {
   );
   if (omitted) rows.push(h("li", { class: "quiet" }, `and ${omitted} more`));
   return section("Skipped devices", h("ul", { class: "partitions" }, rows));
-}
-
-/** @param {any[]} conditions */
-function conditions(conditions) {
-  if (!conditions.length) return null;
-  const rows = conditions.map((each) =>
-    h("li", null, badge(`${each.type} ${each.status}`, each.status === "True" ? "good" : "near"), ` ${each.reason} ${each.message}`, h("span", { class: "quiet" }, ` ${each.device}`)),
-  );
-  return section("Conditions", h("ul", { class: "plain" }, rows));
 }

@@ -1,22 +1,32 @@
-// DeviceClasses: what claims ask for by name.
+// DeviceClasses.
 
 import { h } from "../dom.js";
-import { clock, empty, Table } from "../parts.js";
+import { age } from "../ages.js";
+import { empty, objectName } from "../parts.js";
+import { Table } from "../table.js";
 import { askedList } from "./asked.js";
 
 export function classesView() {
   const table = new Table(
     "Classes",
     [
-      { title: "Class", cell: (each) => each.name, class: "wide name" },
+      { key: "name", title: "Class", cell: (each) => objectName("class", "", each.name), class: "wide name" },
       {
+        key: "selects",
         title: "Selects",
+        value: (each) => each.selectors.join(" "),
         cell: (each) => each.selectors.map((/** @type {string} */ text) => h("code", { class: "expression" }, text)),
         class: "text",
       },
-      { title: "Extended resource", cell: (each) => each.extendedResourceName || "–", class: "name" },
-      { title: "Configures", cell: (each) => each.configuredDrivers.join(", ") || "–", class: "name" },
-      { title: "Since", cell: (each) => clock(each.created) },
+      { key: "extendedResourceName", title: "Extended resource", cell: (each) => each.extendedResourceName || "–", class: "name" },
+      {
+        key: "configures",
+        title: "Configures",
+        cell: (each) => each.configuredDrivers.join(", ") || "–",
+        value: (each) => each.configuredDrivers.join(" "),
+        class: "name",
+      },
+      { key: "age", title: "Age", cell: (each) => age(each.created), value: (each) => -Date.parse(each.created) },
     ],
     (each) => each.name,
   );
@@ -24,6 +34,5 @@ export function classesView() {
     title: "Classes",
     table,
     nothing: empty("No DeviceClasses yet: claims need a DeviceClass to request devices."),
-    text: (/** @type {any} */ each) => `${each.name} ${each.selectors.join(" ")} ${each.extendedResourceName}`,
   });
 }

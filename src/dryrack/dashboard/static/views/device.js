@@ -1,8 +1,9 @@
-// One device: who has it, what it is, and what is inside it.
+// One device: its health, the claims that use it, its attributes, and its partitions.
 
+import { age } from "../ages.js";
 import { path } from "../api.js";
 import { h } from "../dom.js";
-import { deviceLink, detailView, facts, meter, nodeLink, objectLink, stateBadge } from "../parts.js";
+import { badge, deviceLink, detailView, facts, meter, nodeLink, objectLink, objectName, stateBadge } from "../parts.js";
 
 /**
  * @param {import("../store.js").Store} store
@@ -52,11 +53,12 @@ function device_(device) {
       ["model", device.model],
       ["driver", device.driver],
       ["pool", `${device.pool}, generation ${device.generation}`],
-      ["slice", device.slices.join(", ")],
+      ["slice", device.slices.map((/** @type {string} */ each, /** @type {number} */ n) => [n ? ", " : "", objectName("slice", "", each)])],
       ["sharing", device.sharesCapacity ? "several claims can share its capacity" : ""],
     ]),
+    health(device),
     holders(device),
-    taints(device.taints ?? []),
+    taints(device.taintsOf),
     capacity(device),
     ...device.counters.map((/** @type {any} */ each) => counterSet(device, each)),
     attributes(device.attributes),
@@ -77,12 +79,29 @@ function holders(device) {
   return [h("h3", null, "Used by"), h("ul", { class: "plain" }, items)];
 }
 
+/** What kubelets report. @param {any} device */
+function health(device) {
+  if (!device.health.length) return null;
+  const rows = device.health.map((/** @type {any} */ each) => {
+    const [namespace, name] = each.pod.split("/");
+    return h("li", null, badge("Unhealthy", "bad"), ` ${each.message || "The kubelet gives no message."} `, h("span", { class: "quiet" }, "reported in the status of pod ", objectLink("pods", namespace, name)));
+  });
+  return h("div", null, h("h3", null, "Health"), h("ul", { class: "plain" }, rows));
+}
+
 /** @param {any[]} taints */
 function taints(taints) {
   if (!taints.length) return null;
-  const text = (/** @type {any} */ each) =>
-    typeof each === "string" ? each : `${each.key}${each.value ? `=${each.value}` : ""}:${each.effect}`;
-  return h("div", null, h("h3", null, "Taints"), h("ul", { class: "plain" }, taints.map((each) => h("li", { class: "name" }, text(each)))));
+  const rows = taints.map((each) =>
+    h(
+      "li",
+      null,
+      h("code", { class: "name" }, `${each.key}${each.value ? `=${each.value}` : ""}:${each.effect}`),
+      each.since ? [" since ", age(each.since)] : null,
+      each.rule ? h("div", { class: "quiet" }, "added by DeviceTaintRule ", objectName("taint-rule", "", each.rule)) : null,
+    ),
+  );
+  return h("div", null, h("h3", null, "Taints"), h("ul", { class: "plain" }, rows));
 }
 
 /** @param {any} device */

@@ -1,11 +1,12 @@
-// All devices as a table: the same as the map, for keys, screen readers and whoever likes lists.
+// All devices as a table: the content of the map, for keyboards and screen readers.
 
-import { empty, deviceLink, listView, nameText, nodeLink, stateBadge, Table } from "../parts.js";
+import { empty, deviceLink, nameText, nodeLink, stateBadge } from "../parts.js";
+import { sortedBy } from "../order.js";
+import { listView, Table } from "../table.js";
 
-// A table of many devices is filtered anew this often at most, however often one of them changes.
-const AGAIN_MS = 250;
+// An update of a long table takes at most this part of the time, however often devices change.
+const SHARE = 0.2;
 const MANY = 5000;
-const order = new Intl.Collator("en", { numeric: true }).compare;
 
 /** @typedef {import("../map/fleet.js").Device} Device */
 
@@ -14,14 +15,14 @@ export function devicesView({ store, announce }) {
   const table = new Table(
     "Devices",
     [
-      { title: "Device", cell: (/** @type {Device} */ each) => deviceLink(each.id, each.name), class: "wide" },
-      { title: "State", cell: (/** @type {Device} */ each) => stateBadge(each.state, each.level) },
-      { title: "Used", cell: (/** @type {Device} */ each) => (each.level < 0 ? "–" : `${each.level}%`), class: "number" },
-      { title: "Node", cell: (/** @type {Device} */ each) => (each.node ? nodeLink(each.node) : "–") },
-      { title: "Model", cell: (/** @type {Device} */ each) => each.model || "–", class: "name" },
-      { title: "Part of", cell: (/** @type {Device} */ each) => each.counterSet || "–" },
-      { title: "Driver", cell: (/** @type {Device} */ each) => nameText(each.driver) },
-      { title: "Pool", cell: (/** @type {Device} */ each) => each.pool, class: "name" },
+      { key: "name", title: "Device", cell: (/** @type {Device} */ each) => deviceLink(each.id, each.name), class: "wide" },
+      { key: "state", title: "State", cell: (/** @type {Device} */ each) => stateBadge(each.state, each.level), isChoice: true },
+      { key: "level", title: "Used", cell: (/** @type {Device} */ each) => (each.level < 0 ? "–" : `${each.level}%`), class: "number" },
+      { key: "node", title: "Node", cell: (/** @type {Device} */ each) => nodeOf(store, each) },
+      { key: "model", title: "Model", cell: (/** @type {Device} */ each) => each.model || "–", class: "name", isChoice: true },
+      { key: "counterSet", title: "Part of", cell: (/** @type {Device} */ each) => each.counterSet || "–" },
+      { key: "driver", title: "Driver", cell: (/** @type {Device} */ each) => nameText(each.driver), isChoice: true },
+      { key: "pool", title: "Pool", cell: (/** @type {Device} */ each) => each.pool, class: "name" },
     ],
     (each) => each.id,
   );
@@ -30,24 +31,32 @@ export function devicesView({ store, announce }) {
     table,
     nothing: empty("No devices: no driver has published devices yet."),
     rows: sortedDevices(store),
-    text: (each) => `${each.id} ${each.state} ${each.node} ${each.model} ${each.counterSet}`,
+    text: (each) => each.id,
     announce,
   });
   let isWaiting = false;
+  let took = 0;
   const again = () => {
     isWaiting = false;
+    const began = performance.now();
     view.update();
+    took = performance.now() - began;
   };
   return {
-    element: view.element,
+    ...view,
     update: (/** @type {Set<string>} */ parts) => {
       if (!parts.has("fleet") || isWaiting) return;
       if ((store.fleet?.devices.size ?? 0) < MANY) return again();
       isWaiting = true;
-      setTimeout(again, AGAIN_MS);
+      setTimeout(again, took / SHARE);
     },
-    themeChanged: () => table.themeChanged(),
   };
+}
+
+/** A link, unless the devices are of several nodes. @param {import("../store.js").Store} store @param {Device} device */
+function nodeOf(store, device) {
+  if (!device.node) return "–";
+  return store.fleet?.nodes.get(device.node)?.ready === null ? device.node : nodeLink(device.node);
 }
 
 /** By node and name, put in order again only when devices came or went. */
@@ -58,9 +67,7 @@ function sortedDevices(/** @type {import("../store.js").Store} */ store) {
     const { fleet } = store;
     if (fleet && (of !== fleet || arrangement !== fleet.arrangement)) {
       [of, arrangement] = [fleet, fleet.arrangement];
-      sorted = [...fleet.devices.values()].sort(
-        (a, b) => order(a.node, b.node) || order(a.pool, b.pool) || order(a.name, b.name),
-      );
+      sorted = sortedBy([...fleet.devices.values()], (each) => `${each.node}\n${each.pool}\n${each.name}`);
     }
     return fleet && sorted;
   };

@@ -1,22 +1,24 @@
 // Events, the latest first.
 
-import { badge, clock, empty, listView, objectLink, Table } from "../parts.js";
+import { age } from "../ages.js";
+import { badge, empty, nodeLink, objectLink } from "../parts.js";
 import { nameOf } from "../store.js";
+import { listView, Table } from "../table.js";
 
 const VIEWS = { Pod: "pods", ResourceClaim: "claims", PodGroup: "gangs" };
 
 /** @param {import("../page.js").Context} context */
-export function eventsView({ store }) {
+export function eventsView({ store, announce }) {
   const table = new Table(
     "Events",
     [
-      { title: "Time", cell: (event) => clock(event.time) },
-      { title: "Type", cell: (event) => badge(event.type, event.type === "Normal" ? "" : "bad") },
-      { title: "Reason", cell: (event) => event.reason },
-      { title: "Of", cell: subject, class: "wide" },
-      { title: "Message", cell: (event) => event.message, class: "text" },
-      { title: "Count", cell: (event) => event.count, class: "number" },
-      { title: "By", cell: (event) => event.by, class: "name" },
+      { key: "age", title: "Age", cell: (event) => age(event.time), value: (event) => -Date.parse(event.time) },
+      { key: "type", title: "Type", cell: (event) => badge(event.type, event.type === "Normal" ? "" : "bad"), isChoice: true },
+      { key: "reason", title: "Reason", cell: (event) => event.reason, isChoice: true },
+      { key: "object", title: "Object", cell: subject, value: subjectName, class: "wide" },
+      { key: "message", title: "Message", cell: (event) => event.message, class: "text" },
+      { key: "count", title: "Count", cell: (event) => event.count, class: "number" },
+      { key: "by", title: "By", cell: (event) => event.by, class: "name" },
     ],
     nameOf,
   );
@@ -24,17 +26,24 @@ export function eventsView({ store }) {
     title: "Events",
     table,
     nothing: empty("No events yet."),
+    announce,
     rows: () =>
       store.isComplete
         ? [...store.lists.events.values()].sort((a, b) => b.time.localeCompare(a.time))
         : null,
-    text: (event) => `${event.type} ${event.reason} ${event.object.kind} ${event.object.namespace}/${event.object.name} ${event.message} ${event.by}`,
   });
+}
+
+/** @param {any} event */
+function subjectName(event) {
+  const { kind, namespace, name } = event.object;
+  return `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
 }
 
 /** @param {any} event */
 function subject(event) {
   const { kind, namespace, name } = event.object;
+  if (kind === "Node") return nodeLink(name);
   const view = VIEWS[/** @type {keyof typeof VIEWS} */ (kind)];
-  return view ? objectLink(/** @type {any} */ (view), namespace, name) : `${kind} ${namespace ? `${namespace}/` : ""}${name}`;
+  return view ? objectLink(/** @type {any} */ (view), namespace, name) : subjectName(event);
 }

@@ -1,19 +1,22 @@
 // Pods that wait, and what the scheduler said to them.
 
 import { h } from "../dom.js";
-import { clock, empty, listView, objectLink, Table, whyLink } from "../parts.js";
+import { age } from "../ages.js";
+import { empty, objectLink, whyLink } from "../parts.js";
 import { nameOf } from "../store.js";
+import { listView, namespaceChoice, Table } from "../table.js";
 
 /** @param {import("../page.js").Context} context */
-export function pendingView({ store }) {
+export function pendingView({ store, announce }) {
   const table = new Table(
     "Pending pods",
     [
-      { title: "Pod", cell: (pod) => objectLink("pods", pod.namespace, pod.name), class: "wide" },
-      { title: "Reason", cell: waitsFor, class: "text" },
-      { title: "Gang", cell: (pod) => (pod.gang ? objectLink("gangs", pod.namespace, pod.gang) : "–") },
-      { title: "Since", cell: (pod) => clock(pod.created) },
-      { title: "Case", cell: (pod) => whyLink("pod", pod.namespace, pod.name) },
+      { key: "name", title: "Pod", value: nameOf, cell: (pod) => objectLink("pods", pod.namespace, pod.name), class: "wide" },
+      namespaceChoice(),
+      { key: "why", title: "Reason", cell: waitsFor, class: "text" },
+      { key: "gang", title: "Gang", isChoice: true, cell: (pod) => (pod.gang ? objectLink("gangs", pod.namespace, pod.gang) : "–") },
+      { key: "age", title: "Age", cell: (pod) => age(pod.created), value: (pod) => -Date.parse(pod.created) },
+      { key: "case", title: "", isFixed: true, cell: (pod) => whyLink("pod", pod.namespace, pod.name) },
     ],
     nameOf,
   );
@@ -23,7 +26,7 @@ export function pendingView({ store }) {
     table,
     nothing,
     rows: () => (store.isComplete ? store.pendingPods() : null),
-    text: (pod) => `${nameOf(pod)} ${pod.gang} ${pod.why}`,
+    announce,
   });
 }
 

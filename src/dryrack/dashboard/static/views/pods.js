@@ -1,11 +1,13 @@
-// One pod: its claims, its conditions and what happened to it.
+// One pod: its claims, conditions, and events.
 
+import { age } from "../ages.js";
 import { path } from "../api.js";
 import { h } from "../dom.js";
 import {
-  badge, detailView, empty, facts, happenings, heading, nodeLink, noDetails, objectLink, section,
+  badge, conditions, detailView, empty, facts, happenings, heading, nodeLink, noDetails, objectLink, section,
   whyLink,
 } from "../parts.js";
+import { yamlPart } from "../yaml.js";
 
 /** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
 export function podView({ store }, route) {
@@ -14,6 +16,7 @@ export function podView({ store }, route) {
     path: `pod/${path(namespace, name)}`,
     parts: ["pods", "claims", "events"],
     past: () => noDetails(store),
+    below: yamlPart("pod", [namespace, name]),
     show: (pod) => [
       heading(
         `Pod ${namespace}/${name}`,
@@ -23,12 +26,12 @@ export function podView({ store }, route) {
       pod.why ? h("p", { class: "message" }, pod.why) : null,
       facts([
         ["node", pod.node ? nodeLink(pod.node) : ""],
-        ["nominated node", pod.nominatedNode],
+        ["nominated node", pod.nominatedNode ? [nodeLink(pod.nominatedNode), " after preemption"] : ""],
         ["gang", pod.gang ? objectLink("gangs", namespace, pod.gang) : ""],
         ["scheduler", pod.schedulerName],
-        ["priority", pod.priority],
+        ["priority", priority(pod)],
         ["scheduling gates", pod.schedulingGates.join(", ")],
-        ["created", pod.created],
+        ["created", age(pod.created)],
       ]),
       section("Claims", claims(pod.claimsOf)),
       pod.conditions.length ? section("Conditions", conditions(pod.conditions)) : null,
@@ -37,19 +40,18 @@ export function podView({ store }, route) {
   });
 }
 
+/** @param {any} pod */
+function priority(pod) {
+  const name = pod.priorityClassName ? ` (PriorityClass ${pod.priorityClassName})` : "";
+  const never = pod.preemptionPolicy === "Never" ? ", preempts no pods (preemptionPolicy Never)" : "";
+  return pod.priority === null && !name && !never ? "" : `${pod.priority ?? 0}${name}${never}`;
+}
+
 /** @param {any[]} claims */
 function claims(claims) {
   if (!claims.length) return empty("The pod uses no claims.");
   const rows = claims.map((each) =>
     h("li", null, objectLink("claims", each.namespace, each.name), ` ${each.state}: ${Object.values(each.requests).join(", ")}`),
-  );
-  return h("ul", { class: "plain" }, rows);
-}
-
-/** @param {any[]} conditions */
-function conditions(conditions) {
-  const rows = conditions.map((each) =>
-    h("li", null, badge(`${each.type} ${each.status}`, each.status === "True" ? "good" : "near"), ` ${each.reason ?? ""} ${each.message ?? ""}`),
   );
   return h("ul", { class: "plain" }, rows);
 }

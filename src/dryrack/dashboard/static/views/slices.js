@@ -1,22 +1,30 @@
-// ResourceSlices as they are published.
+// ResourceSlices, as drivers publish them.
 
-import { badge, clock, empty, nameText, nodeLink, Table } from "../parts.js";
+import { age } from "../ages.js";
+import { badge, empty, nameText, nodeLink, objectName } from "../parts.js";
+import { Table } from "../table.js";
 import { askedList } from "./asked.js";
 
 export function slicesView() {
   const table = new Table(
     "Slices",
     [
-      { title: "Slice", cell: (each) => each.name, class: "wide name" },
-      { title: "Driver", cell: (each) => nameText(each.driver) },
-      { title: "Pool", cell: (each) => each.pool, class: "name" },
-      { title: "Generation", cell: (each) => each.generation, class: "number" },
-      { title: "State", cell: state },
-      { title: "Node", cell: (each) => (each.node ? nodeLink(each.node) : "–") },
-      { title: "Devices", cell: (each) => each.devices, class: "number" },
-      { title: "Tainted", cell: (each) => each.tainted || "–", class: "number" },
-      { title: "Counter sets", cell: (each) => each.counterSets.length || "–", class: "number" },
-      { title: "Since", cell: (each) => clock(each.created) },
+      { key: "name", title: "Slice", cell: (each) => objectName("slice", "", each.name), class: "wide name" },
+      { key: "driver", title: "Driver", cell: (each) => nameText(each.driver), isChoice: true },
+      { key: "pool", title: "Pool", cell: (each) => each.pool, class: "name" },
+      { key: "generation", title: "Generation", cell: (each) => each.generation, class: "number" },
+      { key: "state", title: "State", cell: state, value: stateOf, isChoice: true },
+      { key: "node", title: "Node", cell: (each) => (each.isOfNode ? nodeLink(each.node) : each.node) },
+      { key: "devices", title: "Devices", cell: (each) => each.devices, class: "number" },
+      { key: "tainted", title: "Tainted", cell: (each) => each.tainted || "–", class: "number" },
+      {
+        key: "counterSets",
+        title: "Counter sets",
+        cell: (each) => each.counterSets.length || "–",
+        value: (each) => each.counterSets.length,
+        class: "number",
+      },
+      { key: "age", title: "Age", cell: (each) => age(each.created), value: (each) => -Date.parse(each.created) },
     ],
     (each) => each.name,
   );
@@ -24,13 +32,21 @@ export function slicesView() {
     title: "Slices",
     table,
     nothing: empty("No ResourceSlices: no driver has published devices yet."),
-    text: (/** @type {any} */ each) => `${each.name} ${each.driver} ${each.pool} ${each.node}`,
   });
 }
 
+/** @type {{[state: string]: string}} */
+const TONES = { current: "good", superseded: "near", "pool incomplete": "bad" };
+
 /** @param {any} slice */
 function state(slice) {
-  if (!slice.isCurrent) return badge("superseded", "near");
-  if (!slice.isPoolComplete) return badge(`pool incomplete, needs ${slice.sliceCount}`, "bad");
-  return badge("current", "good");
+  const name = stateOf(slice);
+  const text = name === "pool incomplete" ? `${name}, needs ${slice.sliceCount}` : name;
+  return badge(text, TONES[name]);
+}
+
+/** @param {any} slice */
+function stateOf(slice) {
+  if (!slice.isCurrent) return "superseded";
+  return slice.isPoolComplete ? "current" : "pool incomplete";
 }
