@@ -28,6 +28,12 @@ Document = dict[str, Any]
 _REVISION_DIGITS_MAX = 19
 # Maximum number of texts for one moment.
 _TEXTS_MAX = 20
+# The reason of the condition with which the scheduler preempts a pod.
+_PREEMPTION = "PreemptionByScheduler"
+# A device that comes into one of these states from another one has a fault.
+_FAULTS = frozenset(
+    ("conflict", "tainted", "unhealthy", "not ready", "no node", "incomplete", "withdrawn")
+)
 
 
 class TimeError(DryrackError):
@@ -50,6 +56,8 @@ class Moment:
     texts: tuple[Document, ...] = ()
     # The number of omitted texts.
     more: int = 0
+    # The number of changes by the mark of the time axis.
+    marks: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_listed(self) -> bool:
@@ -69,6 +77,7 @@ class Moment:
             "states": dict(self.states),
             "changes": list(self.texts),
             "more": self.more,
+            "marks": dict(self.marks),
         }
 
 
@@ -102,6 +111,10 @@ class History:
         rows = (changes.pools, changes.nodes, changes.pods, changes.claims, changes.gangs)
         if not any(rows):
             return
+        marks: Counter[str] = Counter()
+        for each in texts:
+            if each["mark"]:
+                marks[each["mark"]] += each.get("count", 1)
         moment = Moment(
             revision,
             time,
@@ -113,6 +126,7 @@ class History:
             states,
             tuple(texts[:_TEXTS_MAX]),
             max(0, len(texts) - _TEXTS_MAX),
+            marks,
         )
         self._moments.append(moment)
         self._size += moment.size
@@ -120,6 +134,11 @@ class History:
             self._size > DASHBOARD_MOMENT_DEVICES_MAX
         ):
             self._size -= self._moments.popleft().size
+
+    @property
+    def oldest(self) -> str:
+        """The time of the first moment; empty before it."""
+        return self._moments[0].time if self._moments else ""
 
     def timeline(self, start: str = "", end: str = "") -> list[Document]:
         """Return the moments from one time to another, in order."""
@@ -129,6 +148,20 @@ class History:
             for each in self._moments
             if each.is_listed and start <= each.time and (not end or each.time <= end)
         ]
+
+    def pod_rows(self, tracked: Tracked) -> Iterator[tuple[str, Document]]:
+        """Yield every known version of every pod, by "namespace/name", the latest first."""
+        yield from tracked.pods.current.items()
+        for moment in reversed(self._moments):
+            yield from ((name, row) for name, row in moment.pods.items() if row is not None)
+
+    def gang_rows(self, tracked: Tracked) -> Iterator[Document]:
+        """Yield every known version of every gang, the latest first."""
+        for rows in tracked.gangs.current.values():
+            yield from rows
+        for moment in reversed(self._moments):
+            for before in moment.gangs.values():
+                yield from before or ()
 
     def state_at(self, at: str, tracked: Tracked) -> PastState:
         """Return the rows at a revision or a time; raise `ContentError` if they are unknown."""
@@ -192,30 +225,41 @@ def _undo(rows: Any, before: Mapping[Any, Any]) -> None:
 
 
 def _describe(changes: Changes) -> Iterator[Document]:
-    """Yield the changes as texts: pods and nodes first, then devices."""
-    for name, new in changes.pods.after.items():
-        what = _pod_change(changes.pods.before[name], new)
-        if what:
-            yield {"kind": "pod", "name": name, "what": what}
+    """Yield the changes as texts with their marks: pods and nodes first, then devices."""
+    for name, pod in changes.pods.after.items():
+        for what, mark in _pod_changes(changes.pods.before[name], pod):
+            yield {"kind": "pod", "name": name, "what": what, "mark": mark}
     for place, node in changes.nodes.after.items():
         what = _node_change(changes.nodes.before[place], node)
         if what:
-            yield {"kind": "node", "name": place, "what": what}
+            mark = "fault" if what == "not ready" else ""
+            yield {"kind": "node", "name": place, "what": what, "mark": mark}
     counts: Counter[tuple[str, str, str]] = Counter()
     for key, row in changes.pools.after.items():
         counts.update(_device_changes(changes.pools.before[key], row))
     for (model, was, now), count in sorted(counts.items()):
-        yield {"kind": "devices", "name": model, "what": f"{was} → {now}", "count": count}
+        mark = "fault" if now in _FAULTS and was not in (*_FAULTS, "none") else ""
+        what = f"{was} → {now}"
+        yield {"kind": "devices", "name": model, "what": what, "count": count, "mark": mark}
 
 
-def _pod_change(old: Document | None, new: Document | None) -> str:
+def _pod_changes(old: Document | None, new: Document | None) -> Iterator[tuple[str, str]]:
+    """Yield what happened to a pod, each with its mark on the time axis."""
     if new is None:
-        return "deleted"
-    if new["node"] and not (old and old["node"]):
-        return f"bound to {new['node']}"
+        yield "deleted", ""
+        return
     if old is None:
-        return "created"
-    return f"{old['phase']} → {new['phase']}" if old["phase"] != new["phase"] else ""
+        yield "created", "created"
+    if new["node"] and not (old and old["node"]):
+        yield f"bound to {new['node']}", "bound"
+    elif old is not None and old["phase"] != new["phase"]:
+        yield f"{old['phase']} → {new['phase']}", "failed" if new["phase"] == "Failed" else ""
+    if old is not None and new["disruption"] and not old["disruption"]:
+        is_preempted = new["disruption"] == _PREEMPTION
+        yield (
+            ("preempted" if is_preempted else f"evicted: {new['disruption']}"),
+            ("preempted" if is_preempted else "evicted"),
+        )
 
 
 def _node_change(old: Document | None, new: Document | None) -> str:

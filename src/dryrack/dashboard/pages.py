@@ -20,8 +20,10 @@ from dryrack.client.endpoints import CLASSES, SLICES
 from dryrack.client.timekeeping import micro_timestamp
 from dryrack.dashboard.data.attributes import attribute_columns, attribute_documents
 from dryrack.dashboard.data.claim_detail import claim_document
+from dryrack.dashboard.data.comparison import compare
 from dryrack.dashboard.data.device_detail import device_document
 from dryrack.dashboard.data.fleet import Summaries, fleet_document
+from dryrack.dashboard.data.gang_delays import gang_delays
 from dryrack.dashboard.data.inventory import class_documents, slice_documents
 from dryrack.dashboard.data.node_detail import node_document
 from dryrack.dashboard.data.object_detail import KINDS, object_document
@@ -58,6 +60,7 @@ ROUTES = {
     "GET classes": "classes",
     "GET events": "events",
     "GET timeline": "timeline",
+    "GET compare": "compare",
     "GET explain/{kind:pod|claim|gang}/{namespace}/{name:.+}": "explain",
     "POST try": "attempt",
     "GET stream": "stream",
@@ -135,12 +138,31 @@ class Pages:
         return await _json(request, {"revision": revision, "attributes": documents})
 
     async def timeline(self, request: web.Request) -> web.StreamResponse:
-        """Return the changes from one time to another."""
+        """Return the changes from one time to another, and the delays of gangs until then."""
         await self._live.look()
-        documents = self._live.history.timeline(
-            request.query.get("from", ""), request.query.get("to", "")
+        history, tracked = self._live.history, self._live.tracked
+        moments = history.timeline(request.query.get("from", ""), request.query.get("to", ""))
+        gangs, omitted = gang_delays(
+            history.gang_rows(tracked), history.pod_rows(tracked), history.oldest
         )
-        return await _json(request, {"revision": self._live.revision, "moments": documents})
+        document = {
+            "revision": self._live.revision,
+            "now": micro_timestamp(self._live.clock.now()),
+            "moments": moments,
+            "gangs": gangs,
+            "gangsOmitted": omitted,
+        }
+        return await _json(request, document)
+
+    async def compare(self, request: web.Request) -> web.StreamResponse:
+        """Return what differs between two moments; without `?to` the second one is now."""
+        await self._live.look()
+        history, tracked = self._live.history, self._live.tracked
+        old = history.state_at(request.query.get("from", ""), tracked)
+        new = history.state_at(request.query.get("to") or str(self._live.revision), tracked)
+        async with self._working:
+            document = await asyncio.to_thread(compare, old, new)
+        return await _json(request, document)
 
     async def claims(self, request: web.Request) -> web.StreamResponse:
         """Return all claims, with `?at` those at a revision or a time."""

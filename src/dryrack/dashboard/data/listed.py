@@ -55,7 +55,26 @@ def pod_row(pod: Pod) -> dict[str, Any]:
         "schedulingGates": [each.name for each in pod.spec.scheduling_gates],
         "why": said.message if said is not None and not pod.spec.node_name else "",
         "created": pod.metadata.creation_timestamp or "",
+        "scheduled": _scheduled(pod),
+        "disruption": next(
+            (
+                each.reason
+                for each in pod.status.conditions
+                if each.type == "DisruptionTarget" and each.status == "True"
+            ),
+            "",
+        ),
     }
+
+
+def _scheduled(pod: Pod) -> str:
+    """Return when the pod got its node; empty if it has none, or if the time is unknown."""
+    times = (
+        each.last_transition_time
+        for each in pod.status.conditions
+        if each.type == "PodScheduled" and each.status == "True"
+    )
+    return (next(times, None) or "") if pod.spec.node_name else ""
 
 
 def unhealthy_resources(pod: Raw) -> dict[str, str]:

@@ -12,6 +12,7 @@ import { devicesView } from "./views/devices.js";
 import { eventsView } from "./views/events.js";
 import { FleetView } from "./views/fleet.js";
 import { gangView, gangsView } from "./views/gangs.js";
+import { HistoryView } from "./views/history.js";
 import { nodesView, nodeView } from "./views/nodes.js";
 import { pendingView } from "./views/pending.js";
 import { podView } from "./views/pods.js";
@@ -42,6 +43,7 @@ const VIEWS = [
   ["slices", "Slices", "s"],
   ["classes", "Classes", "k"],
   ["events", "Events", "e"],
+  ["history", "History", "h"],
 ];
 
 /** Views of which the server keeps no history. */
@@ -60,6 +62,7 @@ const MAKERS = {
   slices: slicesView,
   classes: classesView,
   events: eventsView,
+  history: (context, route) => new HistoryView(context, route),
   why: whyView,
 };
 

@@ -1,46 +1,45 @@
-// The timeline: past states of the devices. A slider over all changes, and a button that plays them.
+// The timeline below the map: past states of the devices. A slider over the time axis, and a button
+// that plays the changes.
 
-import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
-import { palette } from "../map/paint.js";
+import { Moments } from "../moments.js";
 import { clock, problem } from "../parts.js";
+import { to } from "../routes.js";
+import { changeText, TimeAxis } from "../time_axis.js";
 
 const STEP_MS = 350;
 const REFRESH_MS = 1000;
-/** From the bottom up. */
-const ORDER = [
-  ...["prepared", "allocated", "conflict", "shared", "blocked", "tainted", "unhealthy"],
-  ...["cordoned", "not ready", "no node", "incomplete"],
-  ...["withdrawn", "free"],
-];
+const HEIGHT = 36;
 
 export class Timeline {
   /** @param {{show: (revision: number) => void, close: () => void}} options */
   constructor(options) {
     this.options = options;
-    /** @type {any[]} */
-    this.moments = [];
+    this.moments = new Moments();
+    this.axis = new TimeAxis({ height: HEIGHT });
     /** @type {ReturnType<typeof setInterval> | undefined} */
     this._playing = undefined;
     this._isDue = false;
     /** The moment that is looked at; 0 is now. */
     this._revision = 0;
-    this.chart = h("canvas", { class: "chart", "aria-hidden": "true" });
+    this._place = 0;
     this.range = h("input", {
       type: "range",
       min: 0,
       max: 0,
       value: 0,
       "aria-label": "Moment",
-      oninput: () => this._moved(),
+      oninput: () => this._go(this.moments.placeAt(this.moments.start + Number(this.range.value))),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this._key(event),
     });
+    this.axis.track.append(this.range);
     this.play = this._button("▶", "Play", () => this._toggle());
     this.text = h("p", { class: "moment", "aria-live": "polite" });
     this.element = h(
       "section",
       { class: "timeline", "aria-label": "Timeline" },
       this.play,
-      h("div", { class: "track" }, this.chart, this.range),
+      this.axis.element,
       this._button("×", "Back to now", () => options.close()),
       this.text,
     );
@@ -55,15 +54,13 @@ export class Timeline {
   async load(revision) {
     this._revision = revision;
     try {
-      const { moments } = await get("timeline");
-      this.moments = moments;
+      await this.moments.load();
     } catch (error) {
       fill(this.text, problem(error));
       return;
     }
-    this.range.max = String(Math.max(0, this.moments.length - 1));
-    const place = this.moments.findIndex((each) => each.revision >= this._revision);
-    this.range.value = String(place < 0 || !this._revision ? this.moments.length - 1 : place);
+    const { all } = this.moments;
+    this._place = this._revision ? this.moments.placeOf(this._revision) : all.length - 1;
     this.paint();
     this._tell();
   }
@@ -78,32 +75,45 @@ export class Timeline {
     }, REFRESH_MS);
   }
 
-  _moved() {
-    this._tell();
-    const moment = this.moments[Number(this.range.value)];
+  /** Arrow keys move by one change, however close it is. @param {KeyboardEvent} event */
+  _key(event) {
+    const last = this.moments.all.length - 1;
+    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -last, End: last };
+    const step = steps[/** @type {keyof typeof steps} */ (event.key)];
+    if (!step) return;
+    event.preventDefault();
+    this._go(Math.min(last, Math.max(0, this._place + step)));
+  }
+
+  /** @param {number} place */
+  _go(place) {
+    const moment = this.moments.all[place];
     if (!moment) return;
+    this._place = place;
     this._revision = moment.revision;
+    this.paint();
+    this._tell();
     this.options.show(moment.revision);
   }
 
   _tell() {
-    const place = Number(this.range.value);
-    const moment = this.moments[place];
+    const { all } = this.moments;
+    const moment = all[this._place];
     if (!moment) {
       fill(this.text, "No changes since the first visit to the dashboard.");
       return;
     }
-    const changes = moment.changes.map(
-      (/** @type {any} */ each) => `${each.count ? `${each.count} × ` : ""}${each.kind} ${each.name}: ${each.what}`,
-    );
+    const changes = moment.changes.map(changeText);
     if (moment.more) changes.push(`and ${counted(moment.more, "more change")}`);
     const states = Object.entries(moment.states).map(([state, count]) => `${count} ${state}`);
     this.range.setAttribute("aria-valuetext", `${clock(moment.time)}, ${states.join(", ")}`);
     fill(
       this.text,
       h("b", null, clock(moment.time)),
-      ` · moment ${place + 1} of ${this.moments.length} · ${states.join(", ")} · `,
+      ` · moment ${this._place + 1} of ${all.length} · ${states.join(", ")} · `,
       h("span", { class: "quiet" }, changes.slice(0, 4).join("; ") + (changes.length > 4 ? "; …" : "") || "start of the history"),
+      " · ",
+      h("a", { href: to("history", [], { from: String(moment.revision), at: "" }) }, "Compare with another moment"),
     );
   }
 
@@ -112,21 +122,15 @@ export class Timeline {
       this.stop();
       return;
     }
-    if (Number(this.range.value) >= this.moments.length - 1) this.range.value = "0";
     this.play.textContent = "❚❚";
     this.play.setAttribute("aria-label", "Pause");
     this._playing = setInterval(() => this._step(), STEP_MS);
-    this._moved();
+    this._go(this._place >= this.moments.all.length - 1 ? 0 : this._place);
   }
 
   _step() {
-    const next = Number(this.range.value) + 1;
-    if (next >= this.moments.length) {
-      this.stop();
-      return;
-    }
-    this.range.value = String(next);
-    this._moved();
+    if (this._place + 1 >= this.moments.all.length) this.stop();
+    else this._go(this._place + 1);
   }
 
   stop() {
@@ -136,30 +140,11 @@ export class Timeline {
     this.play.setAttribute("aria-label", "Play");
   }
 
-  /** Draw the number of devices in each state, moment by moment. */
   paint() {
-    const { chart, moments } = this;
-    const ratio = window.devicePixelRatio || 1;
-    const [width, height] = [(chart.width = chart.clientWidth * ratio), (chart.height = chart.clientHeight * ratio)];
-    const context = chart.getContext("2d");
-    if (!context || !moments.length) return;
-    const colours = palette();
-    const most = Math.max(1, ...moments.map((each) => total(each.states)));
-    const step = width / moments.length;
-    moments.forEach((moment, n) => {
-      let y = height;
-      for (const state of ORDER) {
-        const part = ((moment.states[state] ?? 0) / most) * height;
-        context.fillStyle = colours[state];
-        context.globalAlpha = state === "free" ? 0.35 : 1;
-        context.fillRect(n * step, y - part, Math.max(1, step), part);
-        y -= part;
-      }
-    });
+    const { start, end, all } = this.moments;
+    const shown = all[this._place]?.at ?? end;
+    this.range.max = String(end - start);
+    this.range.value = String(shown - start);
+    this.axis.show(this.moments, { from: start, to: end }, this._revision ? shown : end);
   }
-}
-
-/** @param {{[state: string]: number}} states */
-function total(states) {
-  return Object.values(states).reduce((sum, each) => sum + each, 0);
 }
