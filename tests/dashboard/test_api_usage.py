@@ -23,6 +23,8 @@ PATHS = (
     "classes",
     "events",
     "timeline",
+    "compare?from=2027-01-15T08:00:00Z",
+    f"defragment/{DRIVER}",
     "attributes",
     f"devices/{DRIVER}/rack-1/gpu-0",
     "claims/team/one",

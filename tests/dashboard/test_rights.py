@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import yaml
 from tests.client.planes import CountedChance
 from tests.cluster.rights_witness import As, Witness, endpoint_of, granted, workloads_of_1_35
-from tests.dashboard.small_world import small_world
+from tests.dashboard.small_world import DRIVER, small_world
 
 from dryrack.apiserver.runtime_config import parse
 from dryrack.client.client import Client
@@ -75,5 +75,6 @@ async def _looked_at() -> Witness:
             await decisions.explain("pod", "team/waits")
             body = b'{"kind":"pod","namespace":"team","name":"waits","change":{"count":1}}'
             await decisions.attempt(read_trial(body))
+            await decisions.defragment(DRIVER)
             following.cancel()
         return witness

@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dryrack.base.errors import ContentError, DryrackError
+from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS
+from dryrack.client.errors import ForbiddenError
 from dryrack.cluster import EXPLANATION_KINDS, SeededChance, read_snapshot, typed
+from dryrack.dashboard.data.defragmentation import defragmentation_document
 from dryrack.dashboard.data.trial import TrialError, apply_change
+from dryrack.kinds.decode import decode
+from dryrack.kinds.quota_usage.admission_kinds import PodDisruptionBudget
 from dryrack.placement import ExplainDocuments, Settings, World
 
 if TYPE_CHECKING:
@@ -21,6 +26,11 @@ if TYPE_CHECKING:
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
     from dryrack.placement import ExplainDocument
+
+_BUDGETS_UNKNOWN = (
+    "PodDisruptionBudgets are not taken into account: the account of the dashboard has no "
+    "permission to list them"
+)
 
 
 class Decisions:
@@ -45,6 +55,21 @@ class Decisions:
             return await asyncio.to_thread(lambda: _attempt(_world(known, rest), trial))
         except DryrackError as error:
             raise TrialError(str(error)) from None
+
+    async def defragment(self, driver: str) -> Mapping[str, Any]:
+        """Return the pods whose move frees whole nodes of a driver."""
+        known, rest = await self._read()
+        notes = []
+        try:
+            listing = await self._live.client.list(POD_DISRUPTION_BUDGETS)
+            budgets = [decode(each, PodDisruptionBudget) for each in listing.items]
+        except ForbiddenError:
+            budgets = []
+            notes.append(_BUDGETS_UNKNOWN)
+        document = await asyncio.to_thread(
+            lambda: defragmentation_document(_world(known, [*rest, *budgets]), driver)
+        )
+        return {**document, "notes": notes}
 
     async def _read(self) -> tuple[dict[Endpoint, Sequence[Raw]], Sequence[KubernetesObject]]:
         """Return the watched objects, and those that only decisions need."""

@@ -62,6 +62,7 @@ ROUTES = {
     "GET timeline": "timeline",
     "GET compare": "compare",
     "GET explain/{kind:pod|claim|gang}/{namespace}/{name:.+}": "explain",
+    "GET defragment/{driver}": "defragment",
     "POST try": "attempt",
     "GET stream": "stream",
 }
@@ -206,6 +207,14 @@ class Pages:
         async with self._working:
             case = await self._decisions.explain(request.match_info["kind"], _name(request))
         return await _json(request, case)
+
+    async def defragment(self, request: web.Request) -> web.StreamResponse:
+        """Return the pods whose move frees whole nodes of a driver."""
+        await self._live.look()
+        async with self._working:
+            revision = self._live.revision
+            found = await self._decisions.defragment(request.match_info["driver"])
+        return await _json(request, {"revision": revision, **found})
 
     async def attempt(self, request: web.Request) -> web.StreamResponse:
         """Explain an object after a change, on a copy of the cluster."""

@@ -5,6 +5,7 @@ The cheapest nodes on which the decider places a workload, and what is proved ab
     result = plan(case.workload, types, case.cluster, Limits())
 """
 
+from dryrack.planning.defragmentation import Defragmentation, FixedPod, Move, defragment
 from dryrack.planning.document import document_of
 from dryrack.planning.model import (
     Limits,
@@ -33,7 +34,10 @@ from dryrack.planning.workload import (
 __all__ = [
     "ZONE",
     "Case",
+    "Defragmentation",
+    "FixedPod",
     "Limits",
+    "Move",
     "NewNode",
     "NodeType",
     "OneFewer",
@@ -48,6 +52,7 @@ __all__ = [
     "case_of",
     "daemons_of",
     "date_and_source",
+    "defragment",
     "document_of",
     "from_zero",
     "move_daemon",

@@ -95,7 +95,7 @@ def case_of(
         if party.is_bound or (party.pod is not None and is_of_node(party.pod)):
             continue
         why = _mistake(party)
-        member = _member(party)
+        member = member_of(party)
         if why:
             refused.append(Unplaceable(member.name, why))
         elif party.pod is not None or member.wanted:
@@ -133,7 +133,7 @@ def _mistake(party: Party) -> str:
     return party.membership.message if isinstance(party.membership, Flaw) else ""
 
 
-def _member(party: Party) -> Member:
+def member_of(party: Party) -> Member:
     """Return the pod with its claims; a claim by itself is a pod that requests nothing else."""
     pod = party.pod
     if pod is None:
@@ -188,7 +188,7 @@ def daemons_of(world: World) -> dict[str, tuple[Member, ...]]:
     for party in _daemons(world):
         assert party.pod is not None, "a claim by itself has no DaemonSet"
         node = party.pod.spec.node_name or PodConstraints.of(party.pod).only_node
-        daemons[node].append(_member(party))
+        daemons[node].append(member_of(party))
     return {node: tuple(members) for node, members in daemons.items()}
 
 
@@ -199,7 +199,7 @@ def one_of_each_daemon_set(world: World) -> tuple[Member, ...]:
         assert party.pod is not None, "a claim by itself has no DaemonSet"
         for owner in party.pod.metadata.owner_references:
             if owner.controller and owner.kind == DAEMON_SET:
-                pods.setdefault((party.pod.metadata.namespace, owner.name), _member(party))
+                pods.setdefault((party.pod.metadata.namespace, owner.name), member_of(party))
     return tuple(pods.values())
 
 

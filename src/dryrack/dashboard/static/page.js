@@ -11,6 +11,7 @@ import { classesView } from "./views/classes.js";
 import { devicesView } from "./views/devices.js";
 import { eventsView } from "./views/events.js";
 import { FleetView } from "./views/fleet.js";
+import { fragmentationView } from "./views/fragmentation.js";
 import { gangView, gangsView } from "./views/gangs.js";
 import { HistoryView } from "./views/history.js";
 import { nodesView, nodeView } from "./views/nodes.js";
@@ -44,6 +45,7 @@ const VIEWS = [
   ["classes", "Classes", "k"],
   ["events", "Events", "e"],
   ["history", "History", "h"],
+  ["fragmentation", "Fragmentation", "r"],
 ];
 
 /** Views of which the server keeps no history. */
@@ -62,6 +64,7 @@ const MAKERS = {
   slices: slicesView,
   classes: classesView,
   events: eventsView,
+  fragmentation: fragmentationView,
   history: (context, route) => new HistoryView(context, route),
   why: whyView,
 };
