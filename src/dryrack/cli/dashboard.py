@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import print_line, say
@@ -23,7 +23,7 @@ _TOKEN = re.compile("[-_0-9A-Za-z]{16,}")
 
 
 def run(options: DashboardOptions) -> None:
-    """Serve the dashboard of a cluster or of a scenario until a signal stops the process."""
+    """Serve the dashboard of a cluster, a scenario or results until a signal stops the process."""
     if options.print_rbac:
         from dryrack.cluster.rights import dashboard as rights
 
@@ -36,6 +36,12 @@ def run(options: DashboardOptions) -> None:
     if options.scenario and (options.kubeconfig or options.context or options.cluster):
         fix = "leave out --kubeconfig, --context and --name"
         raise UsageError(f"--scenario cannot show a cluster; {fix}")
+    is_file = bool(options.plan or options.simulation)
+    if is_file and (options.kubeconfig or options.context or options.cluster or options.scenario):
+        fix = "leave out --kubeconfig, --context, --name and --scenario"
+        raise UsageError(f"--plan and --simulation show results, not a cluster; {fix}")
+    if options.catalogue_file and not options.plan:
+        raise UsageError("--catalogue-file describes the nodes of --plan; add --plan FILE")
     if options.seed and not options.scenario:
         raise UsageError("--seed needs --scenario; add --scenario, or leave out --seed")
     from dryrack.cli.service import listening_address
@@ -47,6 +53,9 @@ def run(options: DashboardOptions) -> None:
     hosts = (f"[{host}]" if ":" in host else host, *options.allow_host)
     if options.scenario:
         work = _serve(_run_scenario(options.scenario, options.seed), address, hosts, token)
+    elif is_file:
+        live, results = _open_results(options)
+        work = _serve(live, address, hosts, token, results)
     else:
         source = Source(
             kubeconfig=options.kubeconfig, context=options.context, cluster=options.cluster
@@ -81,6 +90,22 @@ def _run_scenario(name: str, seed: int) -> Live:
     return live
 
 
+def _open_results(options: DashboardOptions) -> tuple[Live, dict[str, Any]]:
+    """Return the state with the plan, and the results that the dashboard shows."""
+    from dryrack.cli.hardware import load
+    from dryrack.dashboard import live_of_results, plan_document, read_plan, read_runs
+
+    sources = read_sources(options.simulation) if options.simulation else ()
+    runs = {each.name: each.content for each in sources}
+    results: dict[str, Any] = {"runs": read_runs(runs), "plan": None}
+    plan = None
+    if options.plan:
+        [source] = read_sources([options.plan])
+        plan = read_plan(source.content, source.name)
+        results["plan"] = plan_document(plan)
+    return live_of_results(plan, load(options.catalogue_file)), results
+
+
 async def _serve_cluster(
     connection: Connection, address: Address, hosts: tuple[str, ...], token: str
 ) -> None:
@@ -98,7 +123,11 @@ async def _serve_cluster(
 
 
 async def _serve(
-    live: Live, address: Address, hosts: tuple[str, ...], fixed_token: str = ""
+    live: Live,
+    address: Address,
+    hosts: tuple[str, ...],
+    fixed_token: str = "",
+    results: dict[str, Any] | None = None,
 ) -> None:
     """
     Serve the dashboard until a signal stops the process; requests may use these host names.
@@ -111,7 +140,7 @@ async def _serve(
 
     token = fixed_token or new_token()
     with closing(listen(address)) as listening:
-        async with serve(live, listening, Access(token, hosts)):
+        async with serve(live, listening, Access(token, hosts), results):
             url = address_of(listening, "TOKEN" if fixed_token else token)
             print_line(f"dashboard: {url}")
             sys.stdout.flush()

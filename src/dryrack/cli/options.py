@@ -737,6 +737,21 @@ class DashboardOptions:
         ),
     ] = ""
     seed: Annotated[int, option(help="Seed of the random numbers of --scenario.")] = 0
+    plan: Annotated[
+        str,
+        option(
+            metavar="FILE",
+            help="Show the nodes and Pods of a plan: the output of dryrack plan -o json.",
+        ),
+    ] = ""
+    simulation: Annotated[
+        tuple[str, ...],
+        option(
+            metavar="FILE",
+            help="Compare runs: the output of dryrack simulate -o json. Repeatable.",
+        ),
+    ] = ()
+    catalogue_file: CatalogueFile = ()
     print_rbac: Annotated[
         bool, option("--print-rbac", help="Print the RBAC manifest and exit.")
     ] = False

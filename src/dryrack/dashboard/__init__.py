@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dryrack.dashboard.late_start import address_of, new_token, serve_when_visited
     from dryrack.dashboard.live import Live, check
     from dryrack.dashboard.recorded_scenario import run_recorded
+    from dryrack.dashboard.results import live_of_results, plan_document, read_plan, read_runs
     from dryrack.dashboard.server import serve
 else:
     __getattr__ = exports(
@@ -23,6 +24,7 @@ else:
             "late_start": "address_of new_token serve_when_visited",
             "live": "Live check",
             "recorded_scenario": "run_recorded",
+            "results": "live_of_results plan_document read_plan read_runs",
             "server": "serve",
         },
     )
@@ -32,7 +34,11 @@ __all__ = [
     "Live",
     "address_of",
     "check",
+    "live_of_results",
     "new_token",
+    "plan_document",
+    "read_plan",
+    "read_runs",
     "run_recorded",
     "serve",
     "serve_when_visited",

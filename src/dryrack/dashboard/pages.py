@@ -63,6 +63,7 @@ ROUTES = {
     "GET compare": "compare",
     "GET explain/{kind:pod|claim|gang}/{namespace}/{name:.+}": "explain",
     "GET defragment/{driver}": "defragment",
+    "GET results": "results",
     "POST try": "attempt",
     "GET stream": "stream",
 }
@@ -75,8 +76,10 @@ _THREAD_BYTES_MIN = 64 * 1024
 class Pages:
     """The answers of the JSON API."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, results: Mapping[str, Any] | None = None) -> None:
+        """Answer from the state; `results` are those of simulations and of a plan."""
         self._live = live
+        self._results = results or {"runs": [], "plan": None}
         self._decisions = Decisions(live)
         self._fleet: tuple[int, bytes] | None = None
         self._working = asyncio.Lock()
@@ -215,6 +218,10 @@ class Pages:
             revision = self._live.revision
             found = await self._decisions.defragment(request.match_info["driver"])
         return await _json(request, {"revision": revision, **found})
+
+    async def results(self, request: web.Request) -> web.StreamResponse:
+        """Return the results of simulations, and the plan that the map shows."""
+        return await _json(request, self._results)
 
     async def attempt(self, request: web.Request) -> web.StreamResponse:
         """Explain an object after a change, on a copy of the cluster."""

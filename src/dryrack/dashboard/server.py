@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -23,7 +23,7 @@ from dryrack.dashboard.pages import ROUTES, Pages
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from dryrack.dashboard.access import Access
     from dryrack.dashboard.bundle import Asset
@@ -37,10 +37,15 @@ _STOP_SECONDS_MAX = 1.0
 
 
 @asynccontextmanager
-async def serve(live: Live, listening: socket.socket, access: Access) -> AsyncIterator[None]:
+async def serve(
+    live: Live,
+    listening: socket.socket,
+    access: Access,
+    results: Mapping[str, Any] | None = None,
+) -> AsyncIterator[None]:
     """Serve for the length of a block."""
     runner = web.AppRunner(
-        application(live, access),
+        application(live, access, results),
         access_log=None,
         logger=server_log(),
         shutdown_timeout=_STOP_SECONDS_MAX,
@@ -56,14 +61,16 @@ async def serve(live: Live, listening: socket.socket, access: Access) -> AsyncIt
             await runner.cleanup()
 
 
-def application(live: Live, access: Access) -> web.Application:
+def application(
+    live: Live, access: Access, results: Mapping[str, Any] | None = None
+) -> web.Application:
     """Return the application with every page."""
     app = web.Application(
         middlewares=[access.middleware(), _answer_errors],
         client_max_size=DASHBOARD_BODY_BYTES_MAX,
     )
     app.on_response_prepare.append(access.sign)
-    pages = Pages(live)
+    pages = Pages(live, results)
     for path, asset in assets().items():
         app.router.add_get(f"/{path}", _file(asset))
     for pattern, name in ROUTES.items():

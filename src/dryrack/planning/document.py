@@ -5,9 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from msgspec.structs import replace as changed
 
+from dryrack.allocation import claim_name
+from dryrack.kinds.decode import to_builtins
+from dryrack.kinds.expansion.pod_claims import POD_CLAIM_NAME
+from dryrack.kinds.resource import ResourceClaim, ResourceClaimConsumerReference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dryrack.kinds.meta import KubernetesObject
     from dryrack.planning.model import Plan, PlannedNode, Unplaceable
 
 _PLACES = 6
@@ -54,7 +62,39 @@ def document_of(
         if fewer is None
         else {"change": fewer.change, "saves": amount(fewer.saves), "nodes": fewer.nodes},
         "prices": dict(prices) if is_known and known else None,
+        "objects": list(_objects((*result.nodes, *result.existing))),
     }
+
+
+def _objects(nodes: Sequence[PlannedNode]) -> Iterator[dict[str, Any]]:
+    """Yield the pods as they are bound to their nodes, and their claims with their devices."""
+    claims: dict[str, ResourceClaim] = {}
+    for node in nodes:
+        for planned in node.pods:
+            pod = planned.member.pod
+            user = ResourceClaimConsumerReference(
+                resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+            )
+            names = []
+            for each in planned.member.wanted:
+                # Pods may share a claim; one of them has its allocation.
+                known = claims.get(claim_name(each), each)
+                allocation = planned.allocations.get(claim_name(each)) or known.status.allocation
+                users = (*known.status.reserved_for, user)
+                status = changed(known.status, allocation=allocation, reserved_for=users)
+                claims[claim_name(each)] = changed(known, status=status)
+                entry = each.metadata.annotations.get(POD_CLAIM_NAME)
+                if entry is not None:
+                    names.append({"name": entry, "resourceClaimName": each.metadata.name})
+            raw = _object("v1", "Pod", pod)
+            raw["spec"]["nodeName"] = node.name
+            raw["status"] = {"resourceClaimStatuses": names} if names else {}
+            yield raw
+    yield from (_object("resource.k8s.io/v1", "ResourceClaim", each) for each in claims.values())
+
+
+def _object(version: str, kind: str, value: KubernetesObject) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, **to_builtins(value)}
 
 
 def _node(node: PlannedNode) -> dict[str, Any]:

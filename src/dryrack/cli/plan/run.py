@@ -247,13 +247,14 @@ class _Planner:
         """Return the plan as programs read it."""
         used = set(outcome.plan.types)
         date, source = date_and_source(e for name, e in self._prices.items() if name in used)
-        return document_of(
+        document = document_of(
             outcome.plan,
             hourly={name: each.amount for name, each in self._prices.items()},
             prices={"date": date, "source": source},
             objective="nodes" if self._options.fewest_nodes else "cost",
             refused=outcome.case.refused,
         )
+        return document | {"nodeLabels": self._labels}
 
 
 def _parse_labels(lists: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 // The page: the frame around the views, and which view is shown.
 
+import { get } from "./api.js";
 import { fill, h, when } from "./dom.js";
 import { Help } from "./help.js";
 import { keepMoment, parse, to } from "./routes.js";
@@ -17,6 +18,7 @@ import { HistoryView } from "./views/history.js";
 import { nodesView, nodeView } from "./views/nodes.js";
 import { pendingView } from "./views/pending.js";
 import { podView } from "./views/pods.js";
+import { ResultsView } from "./views/results.js";
 import { slicesView } from "./views/slices.js";
 import { whyView } from "./views/why.js";
 import { objectView } from "./yaml.js";
@@ -46,10 +48,11 @@ const VIEWS = [
   ["events", "Events", "e"],
   ["history", "History", "h"],
   ["fragmentation", "Fragmentation", "r"],
+  ["results", "Results", "o"],
 ];
 
 /** Views of which the server keeps no history. */
-const ONLY_PRESENT = new Set(["slices", "classes", "events", "object"]);
+const ONLY_PRESENT = new Set(["slices", "classes", "events", "object", "results"]);
 
 /** @type {{[view: string]: (context: Context, route: import("./routes.js").Route) => View}} */
 const MAKERS = {
@@ -61,6 +64,7 @@ const MAKERS = {
   nodes: (context, route) => (route.names.length ? nodeView : nodesView)(context, route),
   object: objectView,
   pods: podView,
+  results: (context, route) => new ResultsView(context, route),
   slices: slicesView,
   classes: classesView,
   events: eventsView,
@@ -80,6 +84,7 @@ class Page {
     this.view = null;
     this.address = "";
     this._goes = false;
+    this.hasResults = false;
     this.context = {
       store: this.store,
       announce: (/** @type {string} */ text) => (part("announcement").textContent = text),
@@ -102,6 +107,19 @@ class Page {
     addEventListener("pageshow", (event) => event.persisted && this.store.start());
     this.route();
     this.store.start();
+    this.results();
+  }
+
+  /** Adds the view of results, if the server has some; without a plan, the map has nothing to show. */
+  async results() {
+    try {
+      const { runs, plan } = await get("results");
+      this.hasResults = Boolean(runs.length || plan);
+      if (runs.length && !plan && !location.hash) location.replace(to("results"));
+      this.nav();
+    } catch {
+      // The other views say that the server does not respond.
+    }
   }
 
   /** Shows what the address says. */
@@ -128,7 +146,7 @@ class Page {
   nav() {
     const pending = this.store.pendingPods().length;
     const shown = this.address === "why" || this.address === "pods" ? "pending" : this.address;
-    const items = VIEWS.map(([view, title]) => {
+    const items = VIEWS.filter(([view]) => view !== "results" || this.hasResults).map(([view, title]) => {
       const count = view === "pending" && pending ? h("span", { class: "count" }, pending) : null;
       const current = view === shown ? "page" : null;
       return h("li", null, h("a", { href: to(view), "aria-current": current }, title, count));

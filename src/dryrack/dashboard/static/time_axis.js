@@ -267,13 +267,17 @@ export function timeText(time, other) {
   return new Date(other).toDateString() === date.toDateString() ? clock : `${day}, ${clock}`;
 }
 
-/** A length of time for people. @param {number} seconds */
+/** A length of time for people, in its two largest units. @param {number} seconds */
 export function durationText(seconds) {
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 120) return counted(minutes, "minute");
-  return minutes < 48 * 60 ? counted(Math.round(minutes / 60), "hour") : counted(Math.round(minutes / 1440), "day");
+  if (!seconds) return "0 s";
+  if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
+  if (seconds < 10) return `${Math.round(seconds * 10) / 10} s`;
+  const units = /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]);
+  const first = units.findIndex(([, size]) => Math.round(seconds) >= size);
+  const [name, size] = units[first];
+  const second = units[first + 1];
+  const rest = second ? Math.floor((Math.round(seconds) % size) / second[1]) : 0;
+  return `${Math.floor(Math.round(seconds) / size)} ${name}${rest ? ` ${rest} ${second[0]}` : ""}`;
 }
 
 /** The changes of a moment as one line each. @param {import("./moments.js").Change} change */

@@ -5,6 +5,8 @@ import { get, path } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { empty, heading, loading, nodeLink, objectLink, problem, section, Table } from "../parts.js";
 
+const BINS_MAX = 16;
+
 /** @param {import("../page.js").Context} context */
 export function fragmentationView({ store, announce }) {
   const parts = h("div", null, loading());
@@ -90,8 +92,10 @@ function histogram(model, after) {
   const counts = byFree(model);
   const later = after ? byFree(after) : null;
   const most = Math.max(1, ...counts.values(), ...(later?.values() ?? []));
-  const keys = [...new Set([...counts.keys(), ...(later?.keys() ?? [])])].sort((a, b) => a - b);
+  const numbers = [...new Set([...counts.keys(), ...(later?.keys() ?? [])])].sort((a, b) => a - b);
   const devices = Math.max(0, ...model.nodes.map((/** @type {any} */ each) => each.devices));
+  // A few numbers are shown without gaps.
+  const keys = devices <= BINS_MAX ? Array.from({ length: Math.max(devices, numbers.at(-1) ?? 0) + 1 }, (_, n) => n) : numbers;
   const label = keys.map((free) => `${counts.get(free) ?? 0} nodes with ${free} free${later ? `, then ${later.get(free) ?? 0}` : ""}`).join("; ");
   return h(
     "figure",

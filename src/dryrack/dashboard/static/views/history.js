@@ -243,7 +243,7 @@ function gangRow(gang, { from, to: until, now }) {
   const bound = gang.members.filter((/** @type {any} */ each) => each.scheduled).length;
   const total = gang.members.length + gang.membersOmitted;
   const delay = gang.placed
-    ? gang.delaySeconds === null ? "placed; the delay is not known" : `placed after ${durationText(gang.delaySeconds)}`
+    ? gang.delaySeconds === null ? "placed; the delay is not known" : gang.delaySeconds ? `placed after ${durationText(gang.delaySeconds)}` : "placed within a second"
     : `waits since ${gang.created ? timeText(begin, now) : "an unknown time"}, ${gang.status}`;
   const text = `${delay}; ${bound} of ${total} members bound, needs ${gang.minCount}`;
   const ticks = gang.members.map((/** @type {any} */ each) => {

@@ -27,7 +27,7 @@ export function podView({ store }, route) {
       facts([
         ["node", pod.node ? nodeLink(pod.node) : ""],
         ["nominated node", pod.nominatedNode ? [nodeLink(pod.nominatedNode), " after preemption"] : ""],
-      ["disruption", pod.disruption],
+        ["disruption", pod.disruption],
         ["gang", pod.gang ? objectLink("gangs", namespace, pod.gang) : ""],
         ["scheduler", pod.schedulerName],
         ["priority", priority(pod)],

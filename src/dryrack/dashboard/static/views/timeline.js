@@ -142,9 +142,9 @@ export class Timeline {
 
   paint() {
     const { start, end, all } = this.moments;
-    const shown = all[this._place]?.at ?? end;
+    const shown = this._revision ? (all[this._place]?.at ?? end) : end;
     this.range.max = String(end - start);
     this.range.value = String(shown - start);
-    this.axis.show(this.moments, { from: start, to: end }, this._revision ? shown : end);
+    this.axis.show(this.moments, { from: start, to: end }, null);
   }
 }
