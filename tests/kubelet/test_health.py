@@ -15,10 +15,11 @@ from dryrack.kubelet.health import NodeHealth
 from dryrack.kubelet.registration import Registrations
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
     from dryrack.client.timekeeping import Timekeeper
+    from dryrack.kinds.raw import Raw
 
 directory = pytest.fixture(short_directory)
 V1 = "v1.DRAResourceHealth"
@@ -103,6 +104,7 @@ def test_a_stream_that_ends_is_opened_again(directory: Path) -> None:
     async def scenario() -> None:
         clock = VirtualClock()
         program = Program(directory, versions=("v1.DRAPlugin", V1))
+        streams: Iterator[Sequence[Sequence[Raw] | None]]
         streams = iter([[[report("gpu-0", 1)]], [[report("gpu-0", 2)], None]])
         program.reports = lambda: next(streams)
         changes: list[str] = []
