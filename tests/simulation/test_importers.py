@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
 import pytest
-from tests.simulation.made_up import nodes, run, text_of
+from tests.simulation.made_up import inputs, nodes, run, text_of
 
 from dryrack.simulation import (
     Arrivals,
+    Change,
+    Experiment,
+    FailedRun,
     Input,
+    Settings,
     Trace,
     TraceError,
     read_input_fleet,
     read_input_trace,
+    run_one,
 )
 
 SPOT_COLUMNS = (
@@ -53,17 +59,102 @@ def test_a_native_trace_is_csv_or_json_lines() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("x,-1,,,", "trace:2: column arrival: '-1' is not a number of 0 or more"),
+        ("x,-1,,,", "trace:2: column arrival: '-1' is not a number from 0 to 100000000000"),
         ("x,1,,gpu,", "trace:2: column devices: 'gpu' is not CLASS:COUNT"),
         ("x,1,,,maybe", "trace:2: column gang: 'maybe' is neither true nor false"),
         ("x,1,,", "trace:2: 4 fields; the header has 5"),
-        ("x,1,nan,,", "trace:2: column duration: 'nan' is not a number of 0 or more"),
+        ("x,1e300,,,", "trace:2: column arrival: '1e300' is not a number from 0 to"),
+        ("x,1,nan,,", "trace:2: column duration: 'nan' is not a number from 0 to 100000000000"),
     ],
 )
 def test_a_wrong_value_is_reported_with_its_line(line: str, problem: str) -> None:
     """The error names the column and what it expects."""
     with pytest.raises(TraceError, match=re.escape(problem)):
         read("dryrack", "name,arrival,duration,devices,gang", line)
+
+
+OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli"
+SACCT = "JobIDRaw|Submit|Start|End|State|Partition|NNodes|ReqTRES|AllocTRES"
+TIMES = "2026-01-01T00:00:00|2026-01-01T00:10:00|2026-01-01T01:10:00"
+
+
+@pytest.mark.parametrize(
+    ("form", "lines", "problem"),
+    [
+        ("dryrack", ["name,arrival", "", ""], "trace: the trace has no jobs"),
+        ("dryrack", ["name;arrival", "a;0"], "separated by ';'; separate them by ','"),
+        ("dryrack", ["arrival,arrival", "0,0"], "trace:1: column 'arrival' occurs twice"),
+        ("dryrack", ["arrival,workers", "0,1000000"], "a whole number from 1 to 100000"),
+        ("dryrack", ["arrival,cpu", "0,-1"], "column cpu: '-1' is not a quantity of 0 or more"),
+        ("dryrack", ["arrival,share", "0,milli=x"], "column share: 'milli=x' is not CAPACITY="),
+        ("dryrack", ['{"arrival": 0, "workers": 2.5}'], "column workers: '2.5' is not a whole"),
+        ("openb", [OPENB, "a,-1,1,0,0"], "column cpu_milli: '-1' is not a whole number from 0"),
+        ("openb", [OPENB, "a,1,1,1,0"], "column gpu_milli: 1 GPUs of 0 thousandths"),
+        ("sacct", [SACCT, f"1|{TIMES}|COMPLETED|p|1|cpu=nan|"], "an amount is negative or too"),
+        ("sacct", [SACCT, f"1|{TIMES}|COMPLETED|p|x|cpu=1|"], "column NNodes: 'x' is not a whole"),
+        ("sacct", [SACCT.replace("|", ",")], "separated by ','; separate them by '|'"),
+        ("philly", ["[1]"], "trace: expected a list of jobs"),
+        (
+            "philly",
+            ['[{"submitted_time": "2017-10-07 01:00:00", "attempts": [1]}]'],
+            "trace: job 1: attempts is not a list of objects",
+        ),
+        ("recording", ["steps: 5"], "trace: steps: expected a list of objects"),
+        ("manifests", ["kind: List", "items: 3"], "trace:2: items: expected a list"),
+        (
+            "manifests",
+            ["apiVersion: apps/v1", "kind: Deployment", "spec: {replicas: -1}"],
+            "spec.replicas: -1 is not a whole number from 0 to 100000",
+        ),
+    ],
+)
+def test_a_wrong_file_is_a_clear_error(form: str, lines: list[str], problem: str) -> None:
+    """The error names the file and what is wrong with it."""
+    with pytest.raises(TraceError, match=re.escape(problem)):
+        read(form, *lines)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (["n,1,1,-1,A"], "column gpu: '-1' is not a whole number from 0 to 128"),
+        (["n,1,1,1,A", "n,1,1,1,A"], "two nodes have the name 'n'"),
+        ([",1,1,1,A"], "a node has no name"),
+        ([], "the fleet has no nodes"),
+    ],
+)
+def test_a_wrong_list_of_nodes_is_a_clear_error(rows: list[str], problem: str) -> None:
+    """The error names the file and what is wrong with it."""
+    with pytest.raises(TraceError, match=re.escape(problem)):
+        read_input_fleet(Input("nodes", "list", text_of([nodes()[0], *rows])))
+
+
+def test_files_of_spreadsheets_are_read_and_compressed_files_are_not() -> None:
+    """A byte order mark and Windows line ends are no part of the text."""
+    text = b'\xef\xbb\xbf"name","arrival"\r\n"a",5\r\n'
+
+    [job] = read_input_trace(Input("trace", "dryrack", text)).jobs
+
+    assert (job.name, job.arrival) == ("a", 5)
+    with pytest.raises(TraceError, match="the file is compressed; decompress it"):
+        read_input_trace(Input("trace", "dryrack", gzip.compress(text)))
+
+
+def test_jobs_of_one_name_are_different_jobs() -> None:
+    """Each has its own claims: together they have all four devices."""
+    result = run([OPENB, "a,1,1,2,1000", "a,1,1,2,1000"], nodes(1), form="openb")
+
+    assert (result.placed, result.allocation_ratio) == (2, 1)
+
+
+def test_a_change_of_an_unknown_device_is_an_error() -> None:
+    """A typing mistake does not simulate a fleet without failures."""
+    for change in (Change(1, False, "n9"), Change(1, False, "n0", "gpu-9")):
+        source = inputs(["name,arrival", "a,0"], nodes(1))
+        result = run_one(source, Experiment("kubernetes", 0, Settings(changes=(change,))))
+
+        assert isinstance(result, FailedRun)
+        assert "n9" in result.error or "gpu-9" in result.error
 
 
 def test_openb_times_and_models() -> None:

@@ -32,7 +32,7 @@ def test_pods_that_came_first_are_tried_first() -> None:
 
     result = run(trace, nodes(1))
 
-    assert result.waits.all.p50 == 108
+    assert result.waits.all.p50 == 99
     assert result.duration == 130
 
 

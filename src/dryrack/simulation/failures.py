@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dryrack.base.draws import Draws
+from dryrack.base.text import hint
 from dryrack.kinds.resource import DeviceTaint
-from dryrack.simulation.tables import Table
+from dryrack.simulation.tables import Table, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -71,9 +72,22 @@ class FailureSource:
             for each in world.slices_on(name)
             for device in each.spec.devices
         ]
+        for change in settings.changes:
+            self._check(change)
         self._gone: set[str] = set()
         self._failed: set[tuple[str, str]] = set()
         self._chosen: dict[Change, Change] = {}
+
+    def _check(self, change: Change) -> None:
+        """Raise `TraceError` if the fleet has no such node or device."""
+        if change.node not in self._nodes:
+            problem = hint(change.node, self._names)
+            raise TraceError(f"changes: the fleet has no node {change.node!r}; {problem}")
+        names = [device for node, device in self._devices if node == change.node]
+        if change.device and change.device not in names:
+            problem = hint(change.device, names)
+            where = f"node {change.node} has no device {change.device!r}"
+            raise TraceError(f"changes: {where}; {problem}")
 
     def first(self) -> Iterator[Change]:
         """Yield the given changes, and the first of each series."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 ANY_GPU = "gpu"
+# Of one instance type; more are more likely a mistake.
+_NODES_MAX = 100_000
 
 
 class FleetError(DryrackError):
@@ -83,8 +85,9 @@ def catalogue_fleet(
                 f"fleet {text!r}: unknown instance type {name!r}; "
                 f"{hint(name, catalogue.instance_types)}"
             )
-        if colon and not (number.isdigit() and int(number)):
-            raise FleetError(f"fleet {text!r}: {number!r} is not a number of nodes")
+        if colon and not (number.isdecimal() and 1 <= int(number) <= _NODES_MAX):
+            problem = f"{number!r} is not a number of nodes from 1 to {_NODES_MAX}"
+            raise FleetError(f"fleet {text!r}: {problem}")
         if name in types:
             raise FleetError(f"fleet {text!r}: {name} occurs twice; add the numbers")
         types[name] = machine

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dryrack.simulation.workload import Job
     from dryrack.simulation.world import PodKey, World
 
-# More points than this do not help a reader.
+# More points than this do not help a reader of a curve.
 _POINTS_MAX = 200
 _PERCENT = 100
 _HOUR = 3600.0
@@ -65,12 +65,13 @@ class Measures:
         self._by_devices: dict[int, list[float]] = {}
         self._gang_delays: list[float] = []
         self._ran: set[PodKey] = set()
+        self._gangs: set[int] = set()
         self.pods = 0
         self.preemptions = 0
         self.interrupted = 0
-        # By queue: the device time that its pods asked for and got.
-        self._asked: dict[str, float] = {}
-        self._got: dict[str, float] = {}
+        # By queue: the device time in which its pods ran, and in which they waited.
+        self._ran_for: dict[str, float] = {}
+        self._waited_for: dict[str, float] = {}
 
     def advance(self, time: float, waiting: int) -> None:
         """Add the time since the last event, in which nothing changed."""
@@ -87,27 +88,17 @@ class Measures:
         if elapsed > 0:
             self._cost += world.price * elapsed / _HOUR
             self._used_cost += world.used_price * elapsed / _HOUR
-            capacity = world.devices or 1
-            self._curve.append(
-                (
-                    self._now,
-                    _PERCENT * world.in_use / capacity,
-                    _PERCENT * world.fragmented / capacity,
-                    waiting,
-                )
-            )
+            self._curve.append((self._now, *self._state(), waiting))
         self._now = time
 
     def end_arrivals(self) -> None:
         """Note the last arrival: means over time end here, unless all arrive at one time."""
         self._is_over = bool(self._capacity)
 
-    def arrive(self, job: Job, milli: int) -> None:
-        """Count the pods of a job; each asks for so much of all its devices."""
-        self.pods += job.workers
-        if job.duration is not None:
-            asked = job.workers * milli * job.duration
-            self._asked[job.queue] = self._asked.get(job.queue, 0.0) + asked
+    def wait(self, job: Job, since: float, until: float, milli: int) -> None:
+        """Count the time in which pods waited that request so much of all their devices."""
+        waited = self._waited_for.get(job.queue, 0.0)
+        self._waited_for[job.queue] = waited + milli * (until - since)
 
     def start(self, key: PodKey, job: Job, now: float) -> None:
         """Record how long a pod waited until its first start."""
@@ -119,14 +110,16 @@ class Measures:
         self._by_queue.setdefault(job.queue, []).append(wait)
         self._by_devices.setdefault(job.workers * job.shape.devices, []).append(wait)
 
-    def start_gang(self, job: Job, now: float) -> None:
-        """Record how long a gang waited."""
-        self._gang_delays.append(now - job.arrival)
+    def start_gang(self, number: int, job: Job, now: float) -> None:
+        """Record how long a gang waited until its first start."""
+        if number not in self._gangs:
+            self._gangs.add(number)
+            self._gang_delays.append(now - job.arrival)
 
-    def stop(self, key: PodKey, job: Job, started: float, now: float, milli: int) -> None:
-        """Record the device time of a pod."""
-        del key
-        self._got[job.queue] = self._got.get(job.queue, 0.0) + milli * (now - started)
+    def stop(self, job: Job, started: float, now: float, milli: int) -> None:
+        """Count the time in which a pod ran with so much of all its devices."""
+        ran = self._ran_for.get(job.queue, 0.0)
+        self._ran_for[job.queue] = ran + milli * (now - started)
 
     def has_run(self, key: PodKey) -> bool:
         return key in self._ran
@@ -135,12 +128,18 @@ class Measures:
         """Write the measures into a run."""
         run.pods = self.pods
         run.placed = len(self._ran)
-        capacity = sum(self._capacity.values()) or 1.0
-        run.allocation_ratio = round_to(sum(self._allocated.values()) / capacity, 6)
-        run.fragmentation = round_to(self._fragmented / capacity, 6)
+        allocated, capacity, fragmented = self._allocated, self._capacity, self._fragmented
+        if not capacity:
+            # No time passes if all pods arrive at once and never end.
+            world = self._world
+            allocated, fragmented = dict(world.allocated), world.fragmented
+            capacity = dict(world.capacity)
+        all_devices = sum(capacity.values()) or 1.0
+        run.allocation_ratio = round_to(sum(allocated.values()) / all_devices, 6)
+        run.fragmentation = round_to(fragmented / all_devices, 6)
         by_model = {
-            model: round_to(self._allocated.get(model, 0.0) / total, 6)
-            for model, total in sorted(self._capacity.items())
+            model: round_to(allocated.get(model, 0.0) / total, 6)
+            for model, total in sorted(capacity.items())
             if total
         }
         run.utilisation = Utilisation(run.allocation_ratio, by_model)
@@ -154,40 +153,59 @@ class Measures:
         run.preemptions = self.preemptions
         run.interrupted = self.interrupted
         run.duration = round_to(self._now - (self._began or 0.0))
-        run.fairness = _fairness(self._asked, self._got)
+        run.fairness = _fairness(self._ran_for, self._waited_for)
         if self._cost:
             idle = self._cost - self._used_cost
             run.cost = Cost(round_to(self._cost, 2), round_to(idle, 2), currency)
 
     def _points(self) -> list[Point]:
-        """Return the state at regular times."""
+        """Return the means in equal parts of the time, and the most pods that waited in each."""
         curve = self._curve
         if not curve:
-            return []
+            return [self._point(self._now, *self._state(), 0)]
         first, last = curve[0][0], self._now
+        width = (last - first) / _POINTS_MAX
         points = []
         index = 0
-        number = min(_POINTS_MAX, len(curve))
-        for step in range(number):
-            time = first + (last - first) * step / number
-            while index + 1 < len(curve) and curve[index + 1][0] <= time:
+        for step in range(_POINTS_MAX):
+            begin, end = first + width * step, first + width * (step + 1)
+            allocated = fragmented = 0.0
+            most = 0
+            while True:
+                start, in_use, unusable, waiting = curve[index]
+                stop = curve[index + 1][0] if index + 1 < len(curve) else end
+                part = min(stop, end) - max(start, begin)
+                if part > 0:
+                    allocated += in_use * part
+                    fragmented += unusable * part
+                    most = max(most, waiting)
+                if stop >= end:
+                    break
                 index += 1
-            _, allocated, fragmented, waiting = curve[index]
-            points.append(
-                Point(
-                    time=round_to(time),
-                    allocated=round_to(allocated),
-                    fragmented=round_to(fragmented),
-                    waiting=waiting,
-                )
-            )
+            points.append(self._point(begin, allocated / width, fragmented / width, most))
         return points
 
+    def _state(self) -> tuple[float, float]:
+        """Return the percentages of the devices that are allocated and fragmented now."""
+        world = self._world
+        capacity = world.devices or 1
+        return _PERCENT * world.in_use / capacity, _PERCENT * world.fragmented / capacity
 
-def _fairness(asked: dict[str, float], got: dict[str, float]) -> float | None:
-    """Return Jain's index of what queues got for each unit that they asked for."""
+    @staticmethod
+    def _point(time: float, allocated: float, fragmented: float, waiting: int) -> Point:
+        return Point(
+            time=round_to(time),
+            allocated=round_to(allocated),
+            fragmented=round_to(fragmented),
+            waiting=waiting,
+        )
+
+
+def _fairness(ran: dict[str, float], waited: dict[str, float]) -> float | None:
+    """Return Jain's index over queues: the part of the time that their pods ran."""
+    totals = {queue: ran.get(queue, 0.0) + waited.get(queue, 0.0) for queue in {*ran, *waited}}
     shares: Sequence[float] = [
-        got.get(queue, 0.0) / total for queue, total in sorted(asked.items()) if total
+        ran.get(queue, 0.0) / total for queue, total in sorted(totals.items()) if total
     ]
     squares = sum(share * share for share in shares)
     if len(shares) < 2 or not squares:

@@ -39,7 +39,8 @@ class Waits(msgspec.Struct, rename="camel"):
         ordered = sorted(values)
 
         def at(percent: int) -> float:
-            return round_to(ordered[min(len(ordered) - 1, percent * len(ordered) // 100)])
+            # The nearest rank: the least value that so many percent of the values do not exceed.
+            return round_to(ordered[-(-percent * len(ordered) // 100) - 1])
 
         mean = sum(ordered) / len(ordered)
         return Waits(len(ordered), round_to(mean), at(50), at(95), at(99), round_to(ordered[-1]))
@@ -104,7 +105,8 @@ class Run(msgspec.Struct, rename="camel"):
     # Seconds from the first arrival to the last event.
     duration: float = 0.0
     cost: Cost | None = None
-    # Jain's index over queues of the device time that they got for each that they asked for.
+    # Jain's index over queues of the part of the time since the arrival in which their pods ran;
+    # each pod counts by its devices. None with fewer than two queues.
     fairness: float | None = None
 
 

@@ -54,6 +54,9 @@ OBJECTS = "objects"
 NODE_LIST = "list"
 
 
+_GZIP = b"\x1f\x8b"
+
+
 class Input(msgspec.Struct, frozen=True):
     """A file: its name, its format, and its content."""
 
@@ -104,20 +107,33 @@ def experiments(
 
 def read_input_trace(source: Input) -> Trace:
     """Read a trace; raises `DryrackError`."""
+    reader = TRACE_FORMATS.get(source.format)
     if source.format == MANIFESTS:
         arrivals = source.arrivals or Arrivals()
-        return manifests.read_manifests(_lines(source), source.name, arrivals)
-    reader = TRACE_FORMATS.get(source.format)
-    if reader is None:
+        trace = manifests.read_manifests(_lines(source), source.name, arrivals)
+    elif reader is not None:
+        trace = reader(_lines(source), source.name)
+    else:
         known = (*TRACE_FORMATS, MANIFESTS)
         raise DryrackError(
             f"unknown format {source.format!r} of a trace; {hint(source.format, known)}"
         )
-    return reader(_lines(source), source.name)
+    if not trace.jobs:
+        dropped = (f"{number} left out: {why}" for why, number in trace.check.dropped.items())
+        raise TraceError(f"{source.name}: {'; '.join(('the trace has no jobs', *dropped))}")
+    trace.check.endless = sum(job.duration is None for job in trace.jobs)
+    return trace
 
 
 def read_input_fleet(source: Input) -> FleetSpec:
     """Read a fleet; raises `DryrackError`."""
+    fleet = _read_fleet(source)
+    if not fleet.nodes:
+        raise TraceError(f"{source.name}: the fleet has no nodes")
+    return fleet
+
+
+def _read_fleet(source: Input) -> FleetSpec:
     if source.format == OBJECTS:
         return read_objects(source.content, source.name)
     lines = _lines(source)
@@ -134,8 +150,11 @@ def read_input_fleet(source: Input) -> FleetSpec:
 
 
 def _lines(source: Input) -> Sequence[str]:
+    if source.content.startswith(_GZIP):
+        raise TraceError(f"{source.name}: the file is compressed; decompress it: gunzip -k FILE")
     try:
-        return source.content.decode().splitlines()
+        # Spreadsheets begin a file with a byte order mark.
+        return source.content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise TraceError(f"{source.name}: not UTF-8 text: {error.reason}") from error
 

@@ -113,6 +113,8 @@ class Timeline:
         # The pods of a gang that run, and when they end.
         self._gangs: dict[int, set[PodKey]] = {}
         self._gang_ends: dict[int, float | None] = {}
+        # Members that waited when their gang ended.
+        self._forgotten: list[_Waiting] = []
         self._checks: dict[Shape, Callable[[NodeState], bool]] = {}
         self._failures = FailureSource(world, settings)
 
@@ -149,7 +151,7 @@ class Timeline:
                 # Random failures go on for as long as pods arrive or end.
                 self._advance(time)
                 self._change(subject)
-        self.measures.advance(self._now, self._pods_waiting)
+        self._measure_rest()
         return self._never_ran()
 
     def _may_end(self) -> bool:
@@ -177,7 +179,7 @@ class Timeline:
 
     def _arrive(self, number: int) -> None:
         job = self._jobs[number]
-        self.measures.arrive(job, self._world.demand(job.shape)[0])
+        self.measures.pods += job.workers
         workers = (_GANG,) if job.gang else range(job.workers)
         for worker in workers:
             self._enter(number, worker)
@@ -243,6 +245,7 @@ class Timeline:
             self._gangs.setdefault(entry.job, set()).add(key)
         number = -1 if ends is None else self._push(ends, _END, key)
         self._running[key] = _Running(self._now, number)
+        self.measures.wait(job, entry.since, self._now, self._world.demand(job.shape)[0])
         self._ends += number >= 0
         self.measures.start(key, job, self._now)
 
@@ -278,25 +281,42 @@ class Timeline:
             members.discard(key)
             if not members:
                 self._gangs.pop(key[0], None)
-                self._forget_members(key[0])
+                self._forgotten += self._forget_members(key[0])
         return self._stop(key)
 
     def _stop(self, key: PodKey) -> Standing:
         running = self._running.pop(key)
         self._ends -= running.end >= 0
         standing = self._world.remove_pod(key)
-        self.measures.stop(key, self._jobs[key[0]], running.started, self._now, standing.milli)
+        self.measures.stop(self._jobs[key[0]], running.started, self._now, standing.milli)
         return standing
 
-    def _forget_members(self, number: int) -> None:
-        """Drop the members of a gang that wait although the gang has ended."""
+    def _measure_rest(self) -> None:
+        """Count the time of the pods that still run or wait at the end."""
+        now = self._now
+        self.measures.advance(now, self._pods_waiting)
+        for key, running in self._running.items():
+            milli = self._world.standing(key).milli
+            self.measures.stop(self._jobs[key[0]], running.started, now, milli)
+        for line in self._waiting.values():
+            for entry in line:
+                job = self._jobs[entry.job]
+                milli = self._number(entry) * self._world.demand(job.shape)[0]
+                self.measures.wait(job, entry.since, now, milli)
+
+    def _forget_members(self, number: int) -> list[_Waiting]:
+        """Drop and return the members of a gang that wait although the gang has ended."""
+        forgotten: list[_Waiting] = []
         for kind, line in list(self._waiting.items()):
             left = deque(each for each in line if each.job != number or each.worker == _GANG)
-            self._pods_waiting -= len(line) - len(left)
-            if not left:
-                del self._waiting[kind]
-            elif len(left) < len(line):
-                self._waiting[kind] = left
+            if len(left) < len(line):
+                forgotten += (each for each in line if each.job == number)
+                self._pods_waiting -= len(line) - len(left)
+                if left:
+                    self._waiting[kind] = left
+                else:
+                    del self._waiting[kind]
+        return forgotten
 
     # Waiting pods.
 
@@ -400,7 +420,7 @@ class Timeline:
                 outcome = place_gang_now(gang, members, cluster, profile=self._profile)
             assert isinstance(outcome, GangPlaced), "the gang fits without the victims"
         self._gang_ends[entry.job] = None if job.duration is None else self._now + job.duration
-        self.measures.start_gang(job, self._now)
+        self.measures.start_gang(entry.job, job, self._now)
         placed_by_name = {each.member.pod.metadata.name: each for each in outcome.placements}
         for worker in range(job.workers):
             placed = placed_by_name.get(job.pod(worker))
@@ -518,6 +538,10 @@ class Timeline:
                 if not message:
                     message = self._message(entry, shape)
                 failures.add(job.pod(new[0]), message, len(new))
+        for entry in self._forgotten:
+            if not self.measures.has_run((entry.job, entry.worker)):
+                pod = self._jobs[entry.job].pod(entry.worker)
+                failures.add(pod, "its gang ended before the pod had a node")
         return failures
 
     def _message(self, entry: _Waiting, shape: Shape) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from dryrack.allocation import WHOLE
 from dryrack.kinds.core import Pod
 from dryrack.kinds.decode import decode
+from dryrack.kinds.quantity import Quantity
 from dryrack.kinds.resource import ResourceClaim
 from dryrack.placement import Member, PodConstraints
 
@@ -119,7 +120,7 @@ def shape_of(
         share = ",".join(f"{amount:>12}" for _, amount in key.share)
         kind = (cpu, share, ",".join(f"{each}:{n}" for each, n in key.devices), key.selector)
     milli = dict(key.share).get(MILLI) if key is not None else None
-    demand = devices * (WHOLE if milli is None else int(milli))
+    demand = devices * (WHOLE if milli is None else Quantity.parse(milli).value())
     return Shape(name, constraints, devices, kind, demand)
 
 
@@ -201,8 +202,9 @@ class Check(msgspec.Struct, rename="camel"):
     jobs: int = 0
     # Rows that are left out, by the reason.
     dropped: dict[str, int] = {}
-    # Jobs of which the end is unknown.
+    # Jobs of which the end is unknown, and those whose pods never end in a simulation.
     censored: int = 0
+    endless: int = 0
     # The greatest number of devices requested at one time, as far as ends are known, and how many
     # times the devices of the fleet that is.
     peak_devices: float = 0.0

@@ -154,7 +154,9 @@ class World:
         started: str,
     ) -> None:
         """Put a pod on a node, with its devices."""
-        claims = tuple(f"{NAMESPACE}/{claim_of(pod, number)}" for number in range(len(allocations)))
+        # Names of jobs may repeat; keys do not.
+        own = f"{key[0]}-{key[1]}"
+        claims = tuple(f"{NAMESPACE}/{claim_of(own, number)}" for number in range(len(allocations)))
         state = self.fleet.get(node)
         assert state is not None, "the decider chose an existing node"
         ask = self.sight.ask(state, shape.claims)
@@ -181,6 +183,10 @@ class World:
             self.allocated[model] = self.allocated.get(model, 0) + ask.total
             self.used_price += ask.total * self._price_of_milli[node]
         self._measure(state)
+
+    def standing(self, key: PodKey) -> Standing:
+        """Return a pod that is on a node."""
+        return self._pods[key]
 
     def remove_pod(self, key: PodKey) -> Standing:
         """Remove a pod from its node; `free_devices` must follow."""

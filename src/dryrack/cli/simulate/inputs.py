@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
 
 _CLUSTER = "cluster"
+_ARRIVALS_MAX = 1_000_000
 # Price lists are in US dollars.
 CURRENCY = "USD"
 _OBJECT_FILES = (".yaml", ".yml", ".json")
@@ -42,8 +43,8 @@ def read_inputs(options: SimulateOptions) -> Inputs:
     if options.format not in formats:
         problem = hint(options.format, formats)
         raise UsageError(f"--format {options.format!r}: unknown format; {problem}")
-    if options.rate <= 0 or options.arrivals < 1:
-        raise UsageError("--rate must be above 0, and --arrivals at least 1")
+    if not 0 < options.rate < float("inf") or not 1 <= options.arrivals <= _ARRIVALS_MAX:
+        raise UsageError(f"--rate must be above 0, and --arrivals from 1 to {_ARRIVALS_MAX}")
     arrivals = Arrivals(
         options.rate, options.arrivals, read_duration("--mean-duration", options.mean_duration)
     )
@@ -81,9 +82,10 @@ def changes_of(options: SimulateOptions) -> tuple[Change, ...]:
 
 
 def _fleets(options: SimulateOptions) -> Iterator[Input]:
+    prices = _prices(options)
     for name in options.nodes:
         if name.endswith(_OBJECT_FILES):
-            yield _objects_input(_documents(name), name, options)
+            yield _objects_input(_documents(name), name, options, prices)
             continue
         source = read_source(name)
         yield Input(source.name, NODE_LIST, source.content)
@@ -92,12 +94,11 @@ def _fleets(options: SimulateOptions) -> Iterator[Input]:
         from dryrack.cli.hardware import load
 
         catalogue = load(options.catalogue_file)
-        prices = _prices(options)
         for text in types:
             spec = catalogue_fleet(text, catalogue, prices=prices, currency=CURRENCY)
             yield Input(text, OBJECTS, objects_of(spec))
     if _CLUSTER in options.fleet:
-        yield _objects_input(_objects_of_cluster(options), _CLUSTER, options)
+        yield _objects_input(_objects_of_cluster(options), _CLUSTER, options, prices)
 
 
 def _prices(options: SimulateOptions) -> Mapping[str, float]:
@@ -108,7 +109,9 @@ def _prices(options: SimulateOptions) -> Mapping[str, float]:
     return {name: float(each.amount) for name, each in prices.items()}
 
 
-def _objects_input(documents: Sequence[Raw], name: str, options: SimulateOptions) -> Input:
+def _objects_input(
+    documents: Sequence[Raw], name: str, options: SimulateOptions, prices: Mapping[str, float]
+) -> Input:
     """Return the nodes of objects, with the devices of the catalog if there are no slices."""
     from dryrack.cli.hardware import load
     from dryrack.placement import supply_devices
@@ -124,7 +127,7 @@ def _objects_input(documents: Sequence[Raw], name: str, options: SimulateOptions
         spec.nodes,
         (*spec.slices, *supplied.slices),
         (*spec.classes, *supplied.classes),
-        _prices(options),
+        prices,
         CURRENCY,
     )
     return Input(name, OBJECTS, objects_of(spec))

@@ -67,7 +67,11 @@ def _print_check(check: Check) -> None:
     lines = [f"{check.format}: {many(check.rows, 'row')}, {many(check.jobs, 'job')}"]
     lines += [f"{many(number, 'row')} left out: {why}" for why, number in check.dropped.items()]
     if check.censored:
-        lines.append(f"{many(check.censored, 'job')} without a known end; their pods never end")
+        jobs = many(check.censored, "job")
+        end = "they never end" if check.endless else "they end with the trace"
+        if 0 < check.endless < check.censored:
+            end = f"{check.endless} never end, the others end with the trace"
+        lines.append(f"{jobs} without a known end: {end}")
     for fleet, ratio in check.peak_demand.items():
         lines.append(
             f"greatest demand at one time: {check.peak_devices:g} devices, {100 * ratio:.1f} % of "
@@ -113,7 +117,9 @@ def _print_details(run: Run, *, is_only: bool) -> None:
     print_line()
     print_line(shown(f"{run.policy} on {run.fleet}, seed {run.seed}"))
     curve = [point.allocated for point in run.curve]
-    print_line(f"  allocated   {_sparkline(curve)}  {curve[-1] if curve else 0:.1f} %")
+    at = "at the end" if run.curve and run.curve[-1].arrived is not None else "at most"
+    value = curve[-1] if at == "at the end" else max(curve, default=0.0)
+    print_line(f"  allocated   {_sparkline(curve)}  {at} {value:.1f} %")
     if any(point.waiting for point in run.curve):
         waiting = [float(point.waiting) for point in run.curve]
         print_line(f"  waiting     {_sparkline(waiting, max(waiting))}  at most {max(waiting):g}")

@@ -16,6 +16,7 @@ from dryrack.base.draws import Draws
 from dryrack.base.durations import seconds_in
 from dryrack.kinds.core import Node, Pod
 from dryrack.kinds.decode import DecodeError, decode
+from dryrack.kinds.documents import read
 from dryrack.kinds.paths import get
 from dryrack.kinds.resource import (
     DeviceClass,
@@ -25,6 +26,7 @@ from dryrack.kinds.resource import (
 )
 from dryrack.placement import MINIMUM_LABELS
 from dryrack.simulation.fleets import FleetSpec
+from dryrack.simulation.importers.native import WORKERS_MAX
 from dryrack.simulation.tables import TraceError
 from dryrack.simulation.workload import NAMESPACE, Check, Job, Shape, Trace, claim_of, shape_of
 
@@ -66,24 +68,33 @@ class _Objects:
 
     def _add(self, each: Raw) -> None:
         kind = each.get("kind")
-        if kind == "List":
-            for item in get(each, "items", []):
-                self._add(item)
-        elif kind == "Pod":
+        if kind == "Pod":
             self.pods.append((each, 1))
         elif kind in _WORKLOADS:
-            spec = get(each, "spec", {})
-            template = get(spec, "template", {})
-            metadata = {**(get(template, "metadata", {})), "name": _name(each)}
+            template = get(each, "spec.template", {})
+            metadata = {**get(template, "metadata", {}), "name": _name(each)}
             metadata.setdefault("namespace", _namespace(each))
-            number = spec.get(_WORKLOADS[kind])
+            number = self.whole(each, f"spec.{_WORKLOADS[kind]}", 1, most=WORKERS_MAX)
             pod = {"metadata": metadata, "spec": get(template, "spec", {})}
-            self.pods.append((pod, 1 if number is None else int(number)))
+            if number:
+                self.pods.append((pod, number))
         elif kind == "ResourceClaimTemplate":
             key = (_namespace(each), _name(each))
             self.templates[key] = self._decode(each, ResourceClaimTemplate)
         elif kind == "ResourceClaim":
             self.claims[_namespace(each), _name(each)] = self._decode(each, ResourceClaim)
+
+    def whole(self, each: Raw, path: str, default: int, *, most: int, least: int = 0) -> int:
+        """Return a whole number of an object."""
+        number = get(each, path, default)
+        if not isinstance(number, int) or not least <= number <= most:
+            where = f"{self.source}: {each.get('kind', 'Pod')} {_name(each)}: {path}"
+            raise TraceError(f"{where}: {number!r} is not a whole number from {least} to {most}")
+        return number
+
+    def priority(self, pod: Raw) -> int:
+        """Return the priority of a pod."""
+        return self.whole(pod, "spec.priority", 0, least=-(2**31), most=2**31 - 1)
 
     def _decode(self, each: Raw, kind: type[Any]) -> Any:
         try:
@@ -133,29 +144,32 @@ class _Objects:
                     for claim, each in zip(claims, specs, strict=True)
                 ],
             )
+            if min(shape.constraints.amounts.values(), default=0) < 0:
+                raise TraceError(
+                    f"{self.source}: pod {namespace}/{pod.metadata.name}: a request is negative"
+                )
         return shape
 
 
 def read_recording(lines: Sequence[str], source: str) -> Trace:
     """Read the pods of a recording; raises `TraceError`."""
-    [scenario] = _documents(lines, source)[:1] or [{}]
-    steps = scenario.get("steps")
-    if not isinstance(steps, list):
+    scenario = _scenario(lines, source)
+    if "steps" not in scenario:
         raise TraceError(f"{source}: not a recording: it has no steps; write one: dryrack record")
     applied = [
         (_at(step, source), each)
-        for step in steps
-        for each in get(step, "apply", [])
+        for step in _objects_in(scenario, "steps", source)
+        for each in _objects_in(step, "apply", source)
         if each.get("kind") == "Pod"
     ]
-    objects = _Objects(source, get(scenario, "objects", []))
+    objects = _Objects(source, _objects_in(scenario, "objects", source))
     check = Check("recording", rows=len(applied), jobs=len(applied), censored=len(applied))
     check.notes.append("a recording has no ends of pods; they never end")
     jobs = []
     gangs: dict[str, list[Job]] = {}
     for number, (at, pod) in enumerate(applied):
         labels = get(pod, "metadata.labels", {})
-        priority = int(get(pod, "spec.priority", 0))
+        priority = objects.priority(pod)
         group = next((labels[each] for each in _GROUP_LABELS if each in labels), "")
         name = f"{_name(pod)}-{number}"
         queue = _namespace(pod)
@@ -184,9 +198,9 @@ def _minimum(shape: Shape) -> int:
 
 def read_recorded_fleet(lines: Sequence[str], source: str) -> FleetSpec:
     """Read the nodes and devices of a recording; raises `TraceError`."""
-    [scenario] = _documents(lines, source)[:1] or [{}]
-    nodes = map(_recorded_node, get(scenario, "fleet.nodes", []))
-    objects = get(scenario, "objects", [])
+    scenario = _scenario(lines, source)
+    nodes = map(_recorded_node, _objects_in(scenario, "fleet.nodes", source))
+    objects = _objects_in(scenario, "objects", source)
     fleet = objects_fleet([*nodes, *objects], source)
     if not fleet.nodes:
         raise TraceError(f"{source}: not a recording: it has no nodes; write one: dryrack record")
@@ -212,20 +226,13 @@ def objects_fleet(documents: Sequence[Raw], source: str) -> FleetSpec:
         "DeviceClass": DeviceClass,
     }
     found: dict[str, list[Any]] = {kind: [] for kind in kinds}
-
-    def add(each: Raw) -> None:
-        kind = each.get("kind")
-        if kind == "List":
-            for item in get(each, "items", []):
-                add(item)
-        elif kind in kinds:
-            try:
-                found[kind].append(decode(each, kinds[kind]))
-            except DecodeError as error:
-                raise TraceError(f"{source}: {kind} {_name(each)}: {error}") from error
-
     for each in documents:
-        add(each)
+        kind = each.get("kind", "")
+        try:
+            if kind in kinds:
+                found[kind].append(decode(each, kinds[kind]))
+        except DecodeError as error:
+            raise TraceError(f"{source}: {kind} {_name(each)}: {error}") from error
     return FleetSpec(
         source, tuple(found["Node"]), tuple(found["ResourceSlice"]), tuple(found["DeviceClass"])
     )
@@ -233,34 +240,50 @@ def objects_fleet(documents: Sequence[Raw], source: str) -> FleetSpec:
 
 def read_manifests(lines: Sequence[str], source: str, arrivals: Arrivals) -> Trace:
     """Let the pods and workloads of manifests arrive at random times, at a rate."""
-    objects = _Objects(source, _documents(lines, source))
+    reading = read("\n".join(lines), source)
+    if reading.problems:
+        raise TraceError("\n".join(map(str, reading.problems)))
+    documents = [each.raw for each in reading.documents]
+    objects = _Objects(source, documents)
     if not objects.pods:
         raise TraceError(f"{source}: no Pod and no workload; name a file with one")
     shapes = [(objects.shape(pod), number, pod) for pod, number in objects.pods]
     draws = Draws("manifests")
     check = Check("manifests", rows=len(shapes), jobs=arrivals.number)
+    for each in documents:
+        if each["kind"] not in _WORKLOADS and get(each, "spec.template.spec"):
+            check.drop(f"a {each['kind']} does not arrive; only {', '.join(('Pod', *_WORKLOADS))}")
     now = 0.0
     jobs = []
     for number in range(arrivals.number):
         shape, workers, pod = draws.choice(shapes)
         duration = None if arrivals.duration is None else draws.exponential(arrivals.duration)
-        priority = int(get(pod, "spec.priority", 0))
+        priority = objects.priority(pod)
         name = f"{_name(pod)}-{number + 1}"
         gang = min(_minimum(shape), workers)
         gang = gang if gang > 1 else 0
         queue = _namespace(pod)
-        jobs.append(Job(name, now, duration, shape, max(1, workers), gang, priority, queue))
+        jobs.append(Job(name, now, duration, shape, workers, gang, priority, queue))
         now += draws.exponential(3600 / arrivals.per_hour)
     check.censored = sum(job.duration is None for job in jobs)
     return Trace(tuple(jobs), check)
 
 
-def _documents(lines: Sequence[str], source: str) -> Sequence[Raw]:
+def _scenario(lines: Sequence[str], source: str) -> Raw:
+    """Return the document of a recording."""
     try:
-        documents = list(yaml.load_all("\n".join(lines), Loader=_Loader))
+        document = yaml.load("\n".join(lines), Loader=_Loader)
     except yaml.YAMLError as error:
         raise TraceError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
-    return [each for each in documents if isinstance(each, dict)]
+    return document if isinstance(document, dict) else {}
+
+
+def _objects_in(parent: Raw, field: str, source: str) -> Sequence[Raw]:
+    """Return the objects in a list."""
+    found = get(parent, field, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise TraceError(f"{source}: {field}: expected a list of objects")
+    return found
 
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.base.text import hint
 from dryrack.kinds.decode import DecodeError
+from dryrack.kinds.quantity import Quantity, QuantityError
 from dryrack.simulation.tables import Row, Table, TraceError
 from dryrack.simulation.workload import Check, Job, ShapeKey, Shapes, Trace
 
@@ -22,6 +23,10 @@ COLUMNS = (
     *("cpu", "memory", "devices", "share", "selector"),
 )
 _REQUIRED = ("arrival",)
+# More Pods in one job are more likely a mistake.
+WORKERS_MAX = 100_000
+# The largest priority of a PriorityClass that users create.
+PRIORITY_MAX = 10**9
 
 
 def read_trace(lines: Sequence[str], source: str) -> Trace:
@@ -75,18 +80,14 @@ def _json_rows(lines: Sequence[str], source: str) -> Iterator[Row]:
 
 
 def _job(row: Row, shapes: Shapes) -> Job:
-    workers = row.whole("workers", 1)
-    if workers < 1:
-        raise row.error("workers", f"{workers} is less than 1")
+    workers = row.whole("workers", 1, least=1, most=WORKERS_MAX)
     gang = row.text("gang", "false").lower()
     if gang not in ("true", "false"):
         raise row.error("gang", f"{gang!r} is neither true nor false")
-    least = row.whole("min_workers", workers)
-    if not 1 <= least <= workers:
-        raise row.error("min_workers", f"{least} is not from 1 to {workers}, the workers")
+    least = row.whole("min_workers", workers, least=1, most=workers)
     key = ShapeKey(
-        cpu=row.text("cpu"),
-        memory=row.text("memory"),
+        cpu=row.quantity("cpu"),
+        memory=row.quantity("memory"),
         devices=tuple(_devices(row)),
         share=tuple(_share(row)),
         selector=row.text("selector"),
@@ -94,7 +95,7 @@ def _job(row: Row, shapes: Shapes) -> Job:
     try:
         shape = shapes.of(key)
     except DecodeError as error:
-        raise row.error("cpu, memory, devices, share or selector", str(error)) from error
+        raise row.error("devices or selector", str(error)) from error
     return Job(
         name=row.text("name", f"job-{row.line}"),
         arrival=row.number("arrival"),
@@ -103,7 +104,7 @@ def _job(row: Row, shapes: Shapes) -> Job:
         workers=workers,
         # A gang of one is none.
         gang=least if gang == "true" and least > 1 else 0,
-        priority=row.whole("priority", 0),
+        priority=row.whole("priority", 0, least=-PRIORITY_MAX, most=PRIORITY_MAX),
         queue=row.text("queue"),
     )
 
@@ -119,6 +120,10 @@ def _devices(row: Row) -> Iterator[tuple[str, int]]:
 def _share(row: Row) -> Iterator[tuple[str, str]]:
     for part in filter(None, row.text("share").split(";")):
         name, equals, quantity = part.strip().partition("=")
-        if not equals or not name or not quantity:
+        try:
+            is_valid = bool(equals and name) and Quantity.parse(quantity).nanos > 0
+        except QuantityError:
+            is_valid = False
+        if not is_valid:
             raise row.error("share", f"{part!r} is not CAPACITY=QUANTITY, such as memory=10Gi")
         yield name, quantity

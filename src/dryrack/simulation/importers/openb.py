@@ -13,7 +13,7 @@ from dryrack.kinds.core import Node
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceClass, ResourceSlice
 from dryrack.simulation.fleets import ANY_GPU, FleetSpec
-from dryrack.simulation.tables import Table
+from dryrack.simulation.tables import Table, TraceError
 from dryrack.simulation.workload import MILLI, Check, Job, ShapeKey, Shapes, Trace
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 DRIVER = "gpu.dryrack.dev"
 CLASS = ANY_GPU
 _WHOLE = 1000
+# The devices of a ResourceSlice.
+GPUS_MAX = 128
 # Far above the number of pods on a node: in the published experiment it never binds.
 _PODS = "1001"
 _POD_COLUMNS = [
@@ -58,13 +60,16 @@ def read_pods(lines: Sequence[str], source: str) -> Trace:
         duration = None
         if ended is not None:
             # The time from creation to scheduling is a wait, which a simulation decides anew.
-            duration = max(0.0, ended - (arrival if started is None else started))
+            duration = ended - (arrival if started is None else started)
+            if duration < 0:
+                check.drop("the pod ends before it starts")
+                continue
         if ended is None or ended >= last:
             check.censored += 1
             duration = None if ended is None else duration
         shape = shapes.of(_shape_key(row))
         jobs.append(Job(row.text("name"), arrival, duration, shape, queue=row.text("qos")))
-    check.rows = check.jobs = len(rows)
+    check.rows, check.jobs = len(rows), len(jobs)
     first = min((each.arrival for each in jobs), default=0.0)
     if first:
         jobs = [_shifted(each, first) for each in jobs]
@@ -81,7 +86,7 @@ def _shifted(job: Job, by: float) -> Job:
 def _shape_key(row: Row) -> ShapeKey:
     count = row.whole("num_gpu")
     milli = row.whole("gpu_milli")
-    if count < 0 or not 0 <= milli <= _WHOLE or (count > 1 and milli != _WHOLE):
+    if milli > _WHOLE or (count > 1 and milli != _WHOLE) or (count == 1 and not milli):
         raise row.error("gpu_milli", f"{count} GPUs of {milli} thousandths; only one can be shared")
     models = sorted({each for each in row.text("gpu_spec").split("|") if each})
     names = ", ".join(f'"{each}"' for each in models)
@@ -105,7 +110,7 @@ def read_nodes(lines: Sequence[str], source: str) -> FleetSpec:
                 row.text("sn"),
                 {"cpu": f"{row.whole('cpu_milli')}m", "memory": f"{row.whole('memory_mib')}Mi"},
                 row.text("model"),
-                row.whole("gpu", 0),
+                row.whole("gpu", 0, most=GPUS_MAX),
             )
             for row in table
         ),
@@ -114,18 +119,22 @@ def read_nodes(lines: Sequence[str], source: str) -> FleetSpec:
 
 def gpu_fleet(source: str, rows: Iterable[tuple[str, Mapping[str, str], str, int]]) -> FleetSpec:
     """Return nodes with GPUs that can be shared: name, amounts, model, and number of GPUs."""
-    nodes = []
+    nodes: dict[str, Node] = {}
     slices = []
     for name, amounts, model, gpus in rows:
+        if not name or name in nodes:
+            problem = f"two nodes have the name {name!r}" if name else "a node has no name"
+            raise TraceError(f"{source}: {problem}; each needs a name of its own")
         resources = {"memory": "1Pi", **amounts, "pods": _PODS}
         status = {"capacity": resources, "allocatable": resources}
         labels = {"kubernetes.io/hostname": name}
-        nodes.append(decode({"metadata": {"name": name, "labels": labels}, "status": status}, Node))
+        metadata = {"name": name, "labels": labels}
+        nodes[name] = decode({"metadata": metadata, "status": status}, Node)
         if gpus:
             slices.append(_slice(name, model, gpus))
     spec = {"selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}]}
     device_class = decode({"metadata": {"name": CLASS}, "spec": spec}, DeviceClass)
-    return FleetSpec(source, tuple(nodes), tuple(slices), (device_class,))
+    return FleetSpec(source, tuple(nodes.values()), tuple(slices), (device_class,))
 
 
 def _slice(node: str, model: str, gpus: int) -> ResourceSlice:

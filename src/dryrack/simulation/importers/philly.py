@@ -12,8 +12,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dryrack.kinds.paths import get
-from dryrack.simulation.importers.openb import CLASS, gpu_fleet
+from dryrack.simulation.importers.openb import CLASS, GPUS_MAX, gpu_fleet
 from dryrack.simulation.tables import Table, TraceError
 from dryrack.simulation.workload import Check, Job, ShapeKey, Shapes, Trace
 
@@ -67,13 +66,13 @@ def _job(each: dict[str, Any], where: str, shapes: Shapes, check: Check) -> Job 
     if submitted is None:
         check.drop("the submission time is unknown")
         return None
-    attempts = get(each, "attempts", [])
     gpus: Counter[int] = Counter()
     duration = None
-    for attempt in attempts:
+    for attempt in _objects(each, "attempts", where):
         start, end = _time(attempt.get("start_time"), where), _time(attempt.get("end_time"), where)
-        if attempt.get("detail"):
-            gpus = Counter(len(get(machine, "gpus", [])) for machine in attempt["detail"])
+        machines = _objects(attempt, "detail", f"{where}, attempt")
+        if machines:
+            gpus = Counter(len(_list(machine, "gpus", where)) for machine in machines)
         if start is not None and end is not None:
             duration = (duration or 0.0) + max(0.0, end - start)
     sizes = [size for size in gpus if size]
@@ -91,6 +90,22 @@ def _job(each: dict[str, Any], where: str, shapes: Shapes, check: Check) -> Job 
     return Job(name, submitted, duration, shape, workers, gang, queue=str(each.get("vc") or ""))
 
 
+def _list(each: dict[str, Any], field: str, where: str) -> list[Any]:
+    """Return the list in a field, which is empty if the field is unset."""
+    value = each.get(field) or []
+    if not isinstance(value, list):
+        raise TraceError(f"{where}: {field} is not a list")
+    return value
+
+
+def _objects(each: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
+    """Return the objects in a list."""
+    values = _list(each, field, where)
+    if not all(isinstance(value, dict) for value in values):
+        raise TraceError(f"{where}: {field} is not a list of objects")
+    return values
+
+
 def _time(text: object, where: str) -> float | None:
     if text in (None, "", "None"):
         return None
@@ -106,7 +121,12 @@ def read_machines(lines: Sequence[str], source: str) -> FleetSpec:
     return gpu_fleet(
         source,
         (
-            (row.text(_MACHINE), {"cpu": "1000"}, row.text(_MEMORY), row.whole(_GPUS))
+            (
+                row.text(_MACHINE),
+                {"cpu": "1000"},
+                row.text(_MEMORY),
+                row.whole(_GPUS, most=GPUS_MAX),
+            )
             for row in table
         ),
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from dryrack.simulation.importers.native import WORKERS_MAX
 from dryrack.simulation.importers.openb import CLASS
 from dryrack.simulation.tables import Table
 from dryrack.simulation.workload import Check, Job, ShapeKey, Shapes, Trace
@@ -29,6 +30,7 @@ _KNOWN = (
     *("Timelimit", "ReqMem", "Account", "QOS", "Restarts", "User", "Elapsed", "NCPUS"),
 )
 _UNKNOWN = ("", "Unknown", "None", "N/A")
+_AMOUNT_MAX = 1e15
 # Slurm's units are powers of 1024.
 _UNITS = {"K": "Ki", "M": "Mi", "G": "Gi", "T": "Ti", "P": "Pi"}
 
@@ -51,13 +53,15 @@ def read_jobs(lines: Sequence[str], source: str) -> Trace:
             check.drop("the submission time is unknown")
         elif started is None and state not in ("PENDING", "RUNNING"):
             check.drop("the job ended before it started")
+        elif started is not None and ended is not None and ended < started:
+            check.drop("the end is before the start")
         else:
             tres = _tres(row)
             typed |= any(each.startswith("gres/gpu:") for each in tres)
-            nodes = max(1, row.whole("NNodes", 1))
+            nodes = max(1, row.whole("NNodes", 1, most=WORKERS_MAX))
             duration = None
             if started is not None and ended is not None:
-                duration = max(0.0, ended - started)
+                duration = ended - started
             check.censored += duration is None
             shape = shapes.of(_shape_key(row, tres, nodes))
             gang = nodes if nodes > 1 else 0
@@ -81,8 +85,8 @@ def _time(row: Row, column: str) -> float | None:
     text = row.text(column)
     if text in _UNKNOWN:
         return None
-    if text.isdigit():
-        return float(text)
+    if text.isdecimal():
+        return row.number(column)
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError:
@@ -112,6 +116,8 @@ def _shape_key(row: Row, tres: dict[str, str], nodes: int) -> ShapeKey:
         amount = float(memory.removesuffix(unit) if unit else memory)
     except ValueError as error:
         raise row.error("ReqTRES", str(error)) from None
+    if not (gpus >= 0 <= cpu < _AMOUNT_MAX and 0 <= amount < _AMOUNT_MAX):
+        raise row.error("ReqTRES", "an amount is negative or too large")
     kibi = _UNITS.get(unit, "Mi")
     smaller = {"Ki": ("", 1024), "Mi": ("Ki", 1024), "Gi": ("Mi", 1024), "Ti": ("Gi", 1024)}
     if amount % nodes and kibi in smaller:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dryrack.simulation.importers.openb import CLASS, DRIVER, gpu_fleet
+from dryrack.simulation.importers.native import WORKERS_MAX
+from dryrack.simulation.importers.openb import CLASS, DRIVER, GPUS_MAX, gpu_fleet
 from dryrack.simulation.tables import Table
 from dryrack.simulation.workload import MILLI, Check, Job, ShapeKey, Shapes, Trace
 
@@ -34,10 +35,13 @@ def read_jobs(lines: Sequence[str], source: str) -> Trace:
     jobs = []
     for row in Table(lines, source, required=_JOB_COLUMNS, known=("", *_JOB_COLUMNS)):
         check.rows += 1
-        workers = row.whole("worker_num", 1)
+        workers = row.whole("worker_num", 1, most=WORKERS_MAX)
         gpus = row.number("gpu_request", 0)
-        if workers < 1:
+        if not workers:
             check.drop("the job has no workers")
+            continue
+        if gpus > 1 and gpus % 1:
+            check.drop("the job requests a part of a GPU beside whole ones")
             continue
         kind = row.text("job_type")
         if kind not in _PRIORITY:
@@ -78,7 +82,7 @@ def read_nodes(lines: Sequence[str], source: str) -> FleetSpec:
                 row.text("node_name", f"node-{row.line}"),
                 {"cpu": f"{round(_WHOLE * row.number('cpu_num'))}m"},
                 row.text("gpu_model"),
-                row.whole("gpu_capacity_num", 0),
+                row.whole("gpu_capacity_num", 0, most=GPUS_MAX),
             )
             for row in table
         ),
