@@ -153,16 +153,16 @@ class _Objects:
 
 def read_recording(lines: Sequence[str], source: str) -> Trace:
     """Read the pods of a recording; raises `TraceError`."""
-    scenario = _scenario(lines, source)
+    scenario = _read_scenario(lines, source)
     if "steps" not in scenario:
         raise TraceError(f"{source}: not a recording: it has no steps; write one: dryrack record")
     applied = [
         (_at(step, source), each)
-        for step in _objects_in(scenario, "steps", source)
-        for each in _objects_in(step, "apply", source)
+        for step in _read_objects(scenario, "steps", source)
+        for each in _read_objects(step, "apply", source)
         if each.get("kind") == "Pod"
     ]
-    objects = _Objects(source, _objects_in(scenario, "objects", source))
+    objects = _Objects(source, _read_objects(scenario, "objects", source))
     check = Check("recording", rows=len(applied), jobs=len(applied), censored=len(applied))
     check.notes.append("a recording has no ends of pods; they never end")
     jobs = []
@@ -198,9 +198,9 @@ def _minimum(shape: Shape) -> int:
 
 def read_recorded_fleet(lines: Sequence[str], source: str) -> FleetSpec:
     """Read the nodes and devices of a recording; raises `TraceError`."""
-    scenario = _scenario(lines, source)
-    nodes = map(_recorded_node, _objects_in(scenario, "fleet.nodes", source))
-    objects = _objects_in(scenario, "objects", source)
+    scenario = _read_scenario(lines, source)
+    nodes = map(_recorded_node, _read_objects(scenario, "fleet.nodes", source))
+    objects = _read_objects(scenario, "objects", source)
     fleet = objects_fleet([*nodes, *objects], source)
     if not fleet.nodes:
         raise TraceError(f"{source}: not a recording: it has no nodes; write one: dryrack record")
@@ -269,7 +269,7 @@ def read_manifests(lines: Sequence[str], source: str, arrivals: Arrivals) -> Tra
     return Trace(tuple(jobs), check)
 
 
-def _scenario(lines: Sequence[str], source: str) -> Raw:
+def _read_scenario(lines: Sequence[str], source: str) -> Raw:
     """Return the document of a recording."""
     try:
         document = yaml.load("\n".join(lines), Loader=_Loader)
@@ -278,7 +278,7 @@ def _scenario(lines: Sequence[str], source: str) -> Raw:
     return document if isinstance(document, dict) else {}
 
 
-def _objects_in(parent: Raw, field: str, source: str) -> Sequence[Raw]:
+def _read_objects(parent: Raw, field: str, source: str) -> Sequence[Raw]:
     """Return the objects in a list."""
     found = get(parent, field, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):

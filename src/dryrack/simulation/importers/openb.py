@@ -124,7 +124,7 @@ def gpu_fleet(source: str, rows: Iterable[tuple[str, Mapping[str, str], str, int
     for name, amounts, model, gpus in rows:
         if not name or name in nodes:
             problem = f"two nodes have the name {name!r}" if name else "a node has no name"
-            raise TraceError(f"{source}: {problem}; each needs a name of its own")
+            raise TraceError(f"{source}: {problem}; each node needs a different name")
         resources = {"memory": "1Pi", **amounts, "pods": _PODS}
         status = {"capacity": resources, "allocatable": resources}
         labels = {"kubernetes.io/hostname": name}

@@ -68,11 +68,11 @@ def _job(each: dict[str, Any], where: str, shapes: Shapes, check: Check) -> Job 
         return None
     gpus: Counter[int] = Counter()
     duration = None
-    for attempt in _objects(each, "attempts", where):
+    for attempt in _read_objects(each, "attempts", where):
         start, end = _time(attempt.get("start_time"), where), _time(attempt.get("end_time"), where)
-        machines = _objects(attempt, "detail", f"{where}, attempt")
+        machines = _read_objects(attempt, "detail", f"{where}, attempt")
         if machines:
-            gpus = Counter(len(_list(machine, "gpus", where)) for machine in machines)
+            gpus = Counter(len(_read_list(machine, "gpus", where)) for machine in machines)
         if start is not None and end is not None:
             duration = (duration or 0.0) + max(0.0, end - start)
     sizes = [size for size in gpus if size]
@@ -90,7 +90,7 @@ def _job(each: dict[str, Any], where: str, shapes: Shapes, check: Check) -> Job 
     return Job(name, submitted, duration, shape, workers, gang, queue=str(each.get("vc") or ""))
 
 
-def _list(each: dict[str, Any], field: str, where: str) -> list[Any]:
+def _read_list(each: dict[str, Any], field: str, where: str) -> list[Any]:
     """Return the list in a field, which is empty if the field is unset."""
     value = each.get(field) or []
     if not isinstance(value, list):
@@ -98,9 +98,9 @@ def _list(each: dict[str, Any], field: str, where: str) -> list[Any]:
     return value
 
 
-def _objects(each: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
+def _read_objects(each: dict[str, Any], field: str, where: str) -> list[dict[str, Any]]:
     """Return the objects in a list."""
-    values = _list(each, field, where)
+    values = _read_list(each, field, where)
     if not all(isinstance(value, dict) for value in values):
         raise TraceError(f"{where}: {field} is not a list of objects")
     return values

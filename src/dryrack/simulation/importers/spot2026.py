@@ -41,7 +41,7 @@ def read_jobs(lines: Sequence[str], source: str) -> Trace:
             check.drop("the job has no workers")
             continue
         if gpus > 1 and gpus % 1:
-            check.drop("the job requests a part of a GPU beside whole ones")
+            check.drop("the job requests a part of a GPU in addition to whole ones")
             continue
         kind = row.text("job_type")
         if kind not in _PRIORITY:

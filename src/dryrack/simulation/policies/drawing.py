@@ -43,7 +43,7 @@ class DeviceDraw:
             return first
         claim = self._claims.get((shape, expression))
         if claim is None:
-            claim = self._claims[shape, expression] = _selecting(shape.claims[0], expression)
+            claim = self._claims[shape, expression] = _select_device(shape.claims[0], expression)
         drawn = place_on(node.name, shape.pod, (claim,), (), cluster, profile=profile)
         return drawn if isinstance(drawn, Placed) else first
 
@@ -59,10 +59,10 @@ class DeviceDraw:
             return ""
         place = self._draws.choice(places)
         driver = first.allocations[0].devices.results[0].driver
-        return _expression(self._sight.devices(node), place, driver)
+        return _write_selector(self._sight.devices(node), place, driver)
 
 
-def _expression(devices: Sequence[Device], place: int, driver: str) -> str:
+def _write_selector(devices: Sequence[Device], place: int, driver: str) -> str:
     """Return an expression that only this device meets; empty if its attributes have none."""
     for name, attribute in devices[place].attributes.items():
         number = attribute.int_value
@@ -77,7 +77,7 @@ def _expression(devices: Sequence[Device], place: int, driver: str) -> str:
     return ""
 
 
-def _selecting(claim: ResourceClaim, expression: str) -> ResourceClaim:
+def _select_device(claim: ResourceClaim, expression: str) -> ResourceClaim:
     """Return the claim whose only request also has this selector."""
     request = claim.spec.devices.requests[0]
     assert request.exactly is not None, "a claim of a trace has no alternatives"
