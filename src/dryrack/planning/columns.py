@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, gcd, lcm
 from typing import TYPE_CHECKING
 
@@ -348,7 +349,18 @@ def round_up(bound: Fraction, prices: Sequence[Fraction], limit: Fraction) -> Fr
     highest = int(limit * denominator / unit)
     if highest > _UNITS_MAX:
         return min(Fraction(lowest * unit, denominator), limit)
-    # Bit n is set if n units are the cost of some nodes.
+    # The smaller plans of "one node fewer" and of limits have the same prices, and other limits.
+    above = _reachable_costs(tuple(sizes), highest.bit_length()) >> lowest
+    if not above:
+        return limit
+    next_one = (above & -above).bit_length() - 1
+    return min(Fraction((lowest + next_one) * unit, denominator), limit)
+
+
+@lru_cache(maxsize=8)
+def _reachable_costs(sizes: tuple[int, ...], bits: int) -> int:
+    """Return a number whose bit n is set if some nodes cost n units, for n below 2 ** bits."""
+    highest = (1 << bits) - 1
     mask = (1 << (highest + 1)) - 1
     reachable = 1
     for size in sizes:
@@ -356,8 +368,4 @@ def round_up(bound: Fraction, prices: Sequence[Fraction], limit: Fraction) -> Fr
         while shift <= highest:
             reachable |= (reachable << shift) & mask
             shift *= 2
-    above = reachable >> lowest
-    if not above:
-        return limit
-    next_one = (above & -above).bit_length() - 1
-    return min(Fraction((lowest + next_one) * unit, denominator), limit)
+    return reachable

@@ -241,7 +241,7 @@ class _Planner:
                 nodes = [names.get(node, node) for node in (each.node, *each.alike)]
                 facts = "; ".join(obstacle.sentence for obstacle in each.obstacles[:_NAMED_MAX])
                 if facts:
-                    reasons.append(f"{listed(nodes)}: {facts}")
+                    reasons.append(": ".join(filter(None, (listed(filter(None, nodes)), facts))))
             return ". ".join(reasons[:_NAMED_MAX]) or outcome.message
         if len(group) > 1:
             others = listed([member.name for member in group])

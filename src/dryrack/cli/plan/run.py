@@ -102,8 +102,8 @@ class _Planner:
         self._prices = load_prices({each.name: each.content for each in sources})
         if options.spread not in ("", _SPREAD):
             raise UsageError(f"--spread {options.spread}: use --spread {_SPREAD}")
-        if options.max_cost is not None and options.max_cost <= 0:
-            raise UsageError(f"--max-cost {options.max_cost}: must be greater than 0")
+        if options.max_cost is not None and not 0 < options.max_cost < float("inf"):
+            raise UsageError(f"--max-cost {options.max_cost}: must be a number greater than 0")
         if options.max_cost is not None and options.fewest_nodes:
             raise UsageError("--max-cost limits a cost; leave out --fewest-nodes")
         self._labels = _parse_labels(options.node_labels)
