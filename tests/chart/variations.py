@@ -123,6 +123,7 @@ NEW: dict[str, Any] = {
         "leaderElection": {"enabled": False, "name": "other"},
         "configMap": {"namespace": "other", "name": "other"},
         "ignoreDraRequests": True,
+        "karpenter": True,
     },
     "plugin": {
         **_OF_PODS,

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pytest
 import yaml
 from msgspec.structs import replace as changed
 from tests.cli.command import dryrack
@@ -95,9 +96,11 @@ async def create_all(client: Client, documents: list[Raw]) -> None:
             assert each["kind"] in ("Namespace", "ServiceAccount"), each["metadata"]
 
 
-def test_the_printed_rights_are_those_that_are_used() -> None:
+@pytest.mark.parametrize("karpenter", [False, True])
+def test_the_printed_rights_are_those_that_are_used(karpenter: bool) -> None:
     """The provisioner works with the permissions of --print-rbac, and uses each of them."""
-    documents = list(yaml.safe_load_all(dryrack("provision", "--print-rbac").stdout))
+    arguments = ("--karpenter",) if karpenter else ()
+    documents = list(yaml.safe_load_all(dryrack("provision", "--print-rbac", *arguments).stdout))
 
     async def run() -> Restricted:
         clock = VirtualClock()
@@ -115,11 +118,13 @@ def test_the_printed_rights_are_those_that_are_used() -> None:
         attachment = Attachment(
             candidacy=Candidacy(lease, "one"), clock=clock, chance=SeededChance(1)
         )
-        own = settings()
+        own = settings(uses_karpenter=karpenter)
+        # Another provisioner, without limits, takes the part of Karpenter.
+        other = settings(ignores_claims=True) if karpenter else None
         attached = Attached(restricted, lambda c: provisioning.engine(c, own), attachment)
         stopping = asyncio.Event()
         try:
-            engines = assemble_engines(EngineOptions(catalogue=catalogue()))
+            engines = assemble_engines(EngineOptions(catalogue=catalogue(), provisioner=other))
             async with running_engines(engines, plane.wiring), asyncio.TaskGroup() as group:
                 await clock.advance(1)
                 client = Client(restricted)

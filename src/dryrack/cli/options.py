@@ -469,6 +469,21 @@ class ProvisionOptions:
             help="Create no nodes for Pods with ResourceClaims.",
         ),
     ] = False
+    karpenter: Annotated[
+        bool,
+        _nodes_option(
+            "--karpenter",
+            help="Create stand-in Pods, for which Karpenter creates the nodes.",
+        ),
+    ] = False
+    instance_types: Annotated[
+        str,
+        _nodes_option(
+            metavar="FILE",
+            help="With --karpenter: the --instance-types-file-path of its KWOK provider. "
+            "Default: the types of the provider.",
+        ),
+    ] = ""
     catalogue_file: Annotated[
         tuple[str, ...],
         _nodes_option(
@@ -504,6 +519,13 @@ class ProvisionOptions:
     ] = False
     print_crds: Annotated[
         bool, instead_option("--print-crds", help="Print the CustomResourceDefinitions and exit.")
+    ] = False
+    print_instance_types: Annotated[
+        bool,
+        instead_option(
+            "--print-instance-types",
+            help="Print the instance types as a file for Karpenter's KWOK provider and exit.",
+        ),
     ] = False
 
 

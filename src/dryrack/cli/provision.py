@@ -1,13 +1,14 @@
 """
 `dryrack provision`: create nodes of KWOK for pods that fit on no node of a cluster.
 
-The command runs until a signal stops it. The devices of the nodes are published by
-`dryrack publish --catalogue`.
+The command runs until a signal stops it. `dryrack publish --catalogue` publishes the devices of the
+nodes. With `--karpenter`, Karpenter creates and removes the nodes.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dryrack.cli.files import UsageError, parse_release, read_sources
@@ -32,7 +33,15 @@ def run(options: ProvisionOptions) -> bool:
         from dryrack.client.informer import Name
 
         config_map = Name(options.namespace, options.config_map)
-        sys.stdout.write(provisioner(config_map, _lease_of(options)))
+        rights = provisioner(config_map, _lease_of(options), karpenter=options.karpenter)
+        sys.stdout.write(rights)
+        return True
+    if options.print_instance_types:
+        from dryrack.controllers.provisioning import write_instance_types
+
+        # Karpenter itself keeps a part of these nodes for the system.
+        settings = _settings_of(replace(options, karpenter=False, instance_types=""))
+        sys.stdout.write(write_instance_types(settings.machines))
         return True
     if options.print_crds:
         sys.stdout.write(definitions(NODE_POOLS))
@@ -50,6 +59,12 @@ def _check_names(options: ProvisionOptions) -> None:
     """Raise `UsageError` for names that are invalid in every cluster."""
     from dryrack.kinds.validation.names import label, subdomain
 
+    if options.karpenter and options.ignore_dra_requests:
+        raise UsageError(
+            "--karpenter creates nodes for Pods with claims; omit --ignore-dra-requests"
+        )
+    if options.instance_types and not options.karpenter:
+        raise UsageError("--instance-types needs --karpenter; for more types, use --catalogue-file")
     for option, name, complaints in (
         ("--namespace", options.namespace, label),
         ("--config-map", options.config_map, subdomain),
@@ -61,7 +76,8 @@ def _check_names(options: ProvisionOptions) -> None:
 
 
 def _settings_of(options: ProvisionOptions) -> ProvisionerSettings:
-    from dryrack.cluster import load_catalogue, provisioner_settings
+    from dryrack.cluster import karpenter_settings, load_catalogue, provisioner_settings
+    from dryrack.controllers.provisioning import InstanceTypesError
     from dryrack.controllers.slices import PublisherSettings
 
     files = read_sources(options.catalogue_file) if options.catalogue_file else ()
@@ -72,11 +88,19 @@ def _settings_of(options: ProvisionOptions) -> ProvisionerSettings:
         key=options.key,
         driver=options.driver,
     )
+    release = parse_release(options.release)
+    if options.karpenter:
+        types = read_sources((options.instance_types,)) if options.instance_types else ()
+        text = b"".join(each.content for each in types).decode(errors="replace")
+        try:
+            return karpenter_settings(catalogue, text, publisher=publisher, release=release)
+        except InstanceTypesError as error:
+            raise UsageError(f"--instance-types {options.instance_types}: {error}") from None
     return provisioner_settings(
         catalogue,
         ignores_claims=options.ignore_dra_requests,
         publisher=publisher,
-        release=parse_release(options.release),
+        release=release,
     )
 
 

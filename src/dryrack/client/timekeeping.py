@@ -35,6 +35,10 @@ class Timekeeper(Clock, Protocol):
         """Call once, on the running loop, at or after `when` (seconds since 1970)."""
         ...
 
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        """Return the result of a long computation, which shares no mutable object with the loop."""
+        ...
+
 
 async def sleep(clock: Timekeeper, seconds: float) -> None:
     """Wait by that clock."""
@@ -133,6 +137,10 @@ class VirtualClock:
         pending = _Pending(callback)
         heapq.heappush(self._calls, (when, next(self._order), pending))
         return pending
+
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        # Another thread would make the order of events depend on the machine.
+        return function()
 
     async def advance(self, seconds: float) -> None:
         """Let time pass; all tasks that a timer wakes run before the next timer does."""

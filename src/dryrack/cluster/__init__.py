@@ -54,7 +54,11 @@ if TYPE_CHECKING:
         component_failures,
         describe_failure,
     )
-    from dryrack.cluster.provisioning import provisioner_needs, provisioner_settings
+    from dryrack.cluster.provisioning import (
+        karpenter_settings,
+        provisioner_needs,
+        provisioner_settings,
+    )
     from dryrack.cluster.publish_snapshot import publisher_needs, read_world
     from dryrack.cluster.scheduler_plugins import installed_plugins
     from dryrack.cluster.snapshots.past import Past, PastWrite
@@ -92,7 +96,7 @@ else:
             ),
             "ports": "SeededChance SystemChance SystemClock",
             "private_files": "ensure_own_directory write_private",
-            "provisioning": "provisioner_needs provisioner_settings",
+            "provisioning": "karpenter_settings provisioner_needs provisioner_settings",
             "publish_snapshot": "publisher_needs read_world",
             "scheduler_plugins": "installed_plugins",
             "snapshots.past": "Past PastWrite",
@@ -144,6 +148,7 @@ __all__ = [
     "follow_snapshots",
     "has_compute_domains",
     "installed_plugins",
+    "karpenter_settings",
     "load_catalogue",
     "load_prices",
     "new_identity",

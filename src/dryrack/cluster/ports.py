@@ -6,7 +6,9 @@ import os
 import random
 import time
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+Result = TypeVar("Result")
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -29,6 +31,12 @@ class SystemClock:
         component = current_component()
         guarded = callback if component is None else component.guard(callback)
         return get_running_loop().call_later(delay, guarded)
+
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        # A thread takes turns with the loop, so requests are answered meanwhile.
+        from asyncio import to_thread
+
+        return await to_thread(function)
 
 
 class SystemChance:

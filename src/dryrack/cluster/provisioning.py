@@ -31,6 +31,8 @@ from dryrack.controllers.provisioning import (
     ProvisionerSettings,
     catalogue_machines,
     generic_machines,
+    read_instance_types,
+    without_reserved,
 )
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.kinds.releases import DEFAULT_RELEASE
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.releases import Release
 
 _NEEDS = (
-    *(PODS, NODES, NODE_POOLS, NODE_CLAIMS, POD_DISRUPTION_BUDGETS, DAEMON_SETS, NAMESPACES),
+    *(PODS, NODES, NODE_POOLS, NODE_CLAIMS, DAEMON_SETS, NAMESPACES),
     *(CLAIMS, TEMPLATES, SLICES, CLASSES, VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES),
 )
 
@@ -66,6 +68,29 @@ def provisioner_settings(
     )
 
 
+def karpenter_settings(
+    catalogue: Catalogue,
+    instance_types: str = "",
+    *,
+    publisher: PublisherSettings | None = None,
+    release: Release = DEFAULT_RELEASE,
+) -> ProvisionerSettings:
+    """
+    Return the settings of a provisioner for which Karpenter creates the nodes.
+
+    `instance_types` is the file of its KWOK provider; "" for the types that the provider has by
+    default.
+    """
+    default = tuple(map(without_reserved, generic_machines()))
+    return ProvisionerSettings(
+        machines=read_instance_types(instance_types) if instance_types else default,
+        devices=catalogue.assignments(),
+        publisher=publisher,
+        uses_karpenter=True,
+        release=release,
+    )
+
+
 def _prices() -> dict[str, float]:
     from dryrack.cluster.prices import load_prices
 
@@ -77,4 +102,5 @@ def provisioner_needs(settings: ProvisionerSettings) -> tuple[Need, ...]:
     publisher = settings.publisher or PublisherSettings()
     name = f"metadata.name={publisher.config_map}"
     config_map = Selection(namespace=publisher.namespace, fields=name)
-    return (*map(Need, _NEEDS), Need(CONFIG_MAPS, config_map))
+    own = () if settings.uses_karpenter else (POD_DISRUPTION_BUDGETS,)
+    return (*map(Need, (*_NEEDS, *own)), Need(CONFIG_MAPS, config_map))

@@ -71,9 +71,14 @@ def scheduler(account: str, lease: Name) -> str:
     return _rights("scheduler", lease.namespace, values, {lease.namespace})
 
 
-def provisioner(config_map: Name, lease: Name) -> str:
-    """Return the manifests for a provisioner, in YAML; the account is in the lease's namespace."""
+def provisioner(config_map: Name, lease: Name, *, karpenter: bool = False) -> str:
+    """
+    Return the manifests for a provisioner, in YAML; the account is in the lease's namespace.
+
+    With Karpenter, it creates pods, and no nodes.
+    """
     values = {
+        "karpenter": karpenter,
         "name": lease.name,
         "configMap": {"namespace": config_map.namespace, "name": config_map.name},
         "leaderElection": {"enabled": True, "name": lease.name},

@@ -2,7 +2,8 @@
 The provisioner: nodes for pods that fit on no node, and the removal of nodes that are not needed.
 
 It works with Karpenter's kinds. `node_claims` creates and removes the nodes of NodeClaims,
-`draining` moves pods away from them, and `node_pools` reports what a pool has. `decision` says
+`draining` moves pods away from them, and `node_pools` reports what a pool has. With
+Karpenter, `stand_ins` makes it create the nodes instead. `decision` says
 which NodeClaims are needed, and `disruption` which of them can go.
 """
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.allocation import Features
+    from dryrack.controllers.provisioning.instance_types import (
+        InstanceTypesError,
+        read_instance_types,
+        without_reserved,
+        write_instance_types,
+    )
     from dryrack.controllers.provisioning.machines import (
         Machine,
         catalogue_machines,
@@ -30,16 +37,26 @@ if TYPE_CHECKING:
 else:
     __getattr__ = exports(
         __name__,
-        {"machines": "Machine catalogue_machines generic_machines", "provisioner": "Provisioner"},
+        {
+            "instance_types": (
+                "InstanceTypesError read_instance_types without_reserved write_instance_types"
+            ),
+            "machines": "Machine catalogue_machines generic_machines",
+            "provisioner": "Provisioner",
+        },
     )
 
 __all__ = [
+    "InstanceTypesError",
     "Machine",
     "Provisioner",
     "ProvisionerSettings",
     "catalogue_machines",
     "engine",
     "generic_machines",
+    "read_instance_types",
+    "without_reserved",
+    "write_instance_types",
 ]
 
 
@@ -55,6 +72,8 @@ class ProvisionerSettings:
     """Where the documents are that give nodes devices; None: where the publisher looks."""
     ignores_claims: bool = False
     """Whether pods with ResourceClaims get no node, as by default in Karpenter."""
+    uses_karpenter: bool = False
+    """Whether Karpenter creates the nodes; then stand-in pods tell it which ones."""
     release: Release = DEFAULT_RELEASE
     """The release whose allocator decides about devices, with its features."""
     features: Features | None = None

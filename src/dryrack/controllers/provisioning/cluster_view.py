@@ -16,6 +16,7 @@ from dryrack.controllers.provisioning.decision import PoolState, put_node
 from dryrack.controllers.provisioning.devices import FutureDevices
 from dryrack.controllers.provisioning.future_nodes import FutureNodes
 from dryrack.controllers.provisioning.lifecycle import INITIALIZED_CONDITION
+from dryrack.controllers.provisioning.node_claims import drivers_with_pools
 from dryrack.controllers.provisioning.node_pools import (
     InvalidPoolError,
     read_pool,
@@ -25,7 +26,7 @@ from dryrack.controllers.provisioning.observing import Observed
 from dryrack.controllers.provisioning.offers import choose
 from dryrack.controllers.slices import PublisherSettings
 from dryrack.kinds.decode import DecodeError, decode
-from dryrack.kinds.provisioning import NODE_POOL, NodeClaim
+from dryrack.kinds.provisioning import NODE_POOL, NodeClaim, NodePool
 from dryrack.kinds.quantity import Quantity
 from dryrack.placement import World, with_only_pending
 from dryrack.planning import case_of
@@ -54,9 +55,15 @@ class ClusterView:
     """Builds the input of decisions from shared caches."""
 
     def __init__(
-        self, context: EngineContext, settings: ProvisionerSettings, on_change: Callable[[], None]
+        self,
+        context: EngineContext,
+        settings: ProvisionerSettings,
+        on_change: Callable[[], None],
+        reads_pool: Callable[[Raw], NodePool] = read_pool,
     ) -> None:
+        """`reads_pool` returns a NodePool, or raises `InvalidPoolError` if it cannot be used."""
         self._settings = settings
+        self._reads_pool = reads_pool
         self._chance = context.chance
         publisher = settings.publisher or PublisherSettings()
         self._devices = FutureDevices(context, publisher, settings.devices, on_change)
@@ -80,18 +87,26 @@ class ClusterView:
         *,
         without: Collection[str] = (),
         replaced: Mapping[str, KubernetesObject | None] | None = None,
+        expected: Callable[[FutureNodes], Sequence[NewNode]] | None = None,
     ) -> View:
         """
         Return the view of a decision about these pods, by namespace/name.
 
         The nodes of the NodeClaims in `without` are left out; objects are `replaced` by their UID.
+        `expected` returns the nodes that are being created; by default, those of NodeClaims.
         """
         future = self.future_nodes()
-        coming = [
-            new
-            for each in self.claims.all()
-            if each["metadata"]["name"] not in without and (new := self._future_node(each, future))
-        ]
+        coming = (
+            expected(future)
+            if expected is not None
+            else [
+                new
+                for each in self.claims.all()
+                if each["metadata"]["name"] not in without
+                and not has_condition(each, INITIALIZED_CONDITION)
+                and (new := self.future_node(each, future))
+            ]
+        )
         hidden: dict[str, KubernetesObject | None] = dict(replaced or {})
         for new in coming:
             hidden |= self._hide(new.node.metadata.name)
@@ -121,9 +136,9 @@ class ClusterView:
         own = (*self._slices_by_node.get(node), *((found,) if found else ()))
         return {each["metadata"]["uid"]: None for each in own}
 
-    def _future_node(self, claim: Raw, future: FutureNodes) -> NewNode | None:
-        """Return the future node of a NodeClaim that is not initialized yet."""
-        if is_deleted(claim) or has_condition(claim, INITIALIZED_CONDITION):
+    def future_node(self, claim: Raw, future: FutureNodes) -> NewNode | None:
+        """Return the node of a NodeClaim as it is when it has its devices."""
+        if is_deleted(claim):
             return None
         try:
             typed = decode(claim, NodeClaim)
@@ -133,7 +148,7 @@ class ClusterView:
         if found is None:
             return None
         machine, labels = found
-        name = typed.metadata.name
+        name = typed.status.node_name or typed.metadata.name
         return future.make(name, machine, {**labels, **typed.metadata.labels}, typed.spec.taints)
 
     def pool_states(self) -> list[PoolState]:
@@ -143,13 +158,17 @@ class ClusterView:
             if is_deleted(raw):
                 continue
             try:
-                pool = read_pool(raw)
+                pool = self._reads_pool(raw)
             except InvalidPoolError:
                 continue
             own = self.claims_of(pool.metadata.name)
             used = resources_of(map(self._with_capacity, own))
             states.append(PoolState(pool, {k: Quantity.parse(v) for k, v in used.items()}))
         return states
+
+    def published_drivers(self, node: str) -> Collection[str]:
+        """Return the drivers that have published all their devices of a node."""
+        return drivers_with_pools(self._slices_by_node.get(node))
 
     def claims_of(self, pool: str) -> Sequence[Raw]:
         """Return the NodeClaims of a pool."""

@@ -8,12 +8,12 @@ can give nodes of any type further devices.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dryrack.hardware import INSTANCE_TYPE
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY
-from dryrack.kinds.provisioning import CAPACITY_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 ZONE = "topology.kubernetes.io/zone"
-ON_DEMAND = "on-demand"
+CAPACITY_TYPES = ("on-demand", "spot")
 ZONES = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
 """The zones of Karpenter's KWOK provider."""
 
@@ -32,6 +32,7 @@ _CPU = "karpenter.kwok.sh/instance-cpu"
 _MEMORY = "karpenter.kwok.sh/instance-memory"
 _SIZE = "karpenter.kwok.sh/instance-size"
 _FAMILY = "karpenter.kwok.sh/instance-family"
+_AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)")
 
 # The generic types: GiB of memory for each CPU, and the numbers of CPUs.
 _FAMILIES = {"c": 2, "s": 4, "m": 8}
@@ -53,7 +54,9 @@ class Machine:
     capacity: Mapping[str, str]
     price: float | None = None
     """The price per hour; None if it is unknown."""
-    zones: tuple[str, ...] = field(default=ZONES)
+    zones: tuple[str, ...] = ZONES
+    capacity_types: tuple[str, ...] = CAPACITY_TYPES
+    """The first that a NodePool and its pods allow is used."""
 
 
 def generic_machines() -> tuple[Machine, ...]:
@@ -69,24 +72,31 @@ def generic_machines() -> tuple[Machine, ...]:
 def _generic(family: str, cpus: int, arch: str) -> Machine:
     name = f"{family}-{cpus}x-{arch}-linux"
     memory = cpus * _FAMILIES[family]
-    labels = {
-        INSTANCE_TYPE: name,
-        ARCH: arch,
-        OS: "linux",
-        CAPACITY_TYPE: ON_DEMAND,
-        _CPU: str(cpus),
-        _MEMORY: f"{memory}Gi",
-        _SIZE: f"{cpus}x",
-        _FAMILY: family,
-    }
     capacity = {
         "cpu": str(cpus),
         "memory": f"{memory}Gi",
         "ephemeral-storage": "20Gi",
         "pods": str(min(cpus * _PODS_PER_CPU, _PODS_MAX)),
     }
+    labels = {
+        INSTANCE_TYPE: name,
+        ARCH: arch,
+        OS: "linux",
+        **size_labels(name, capacity),
+    }
     price = round(cpus * _CPU_PRICE + memory * _GIBIBYTE / 1e9 * _GIGABYTE_PRICE, 3)
     return Machine(name, labels, capacity, price)
+
+
+def size_labels(name: str, capacity: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels by which NodePools select sizes, as in Karpenter's KWOK provider."""
+    of_aws = _AWS_NAME.fullmatch(name)
+    return {
+        _CPU: capacity["cpu"],
+        _MEMORY: capacity["memory"],
+        _SIZE: of_aws[1] if of_aws else capacity["cpu"],
+        _FAMILY: re.split("[.-]", name)[0],
+    }
 
 
 def catalogue_machines(
@@ -98,14 +108,10 @@ def catalogue_machines(
 
 def _of_catalogue(machine: InstanceType, price: float | None) -> Machine:
     capacity = {**CAPACITY, **machine.size}
-    family, _, size = machine.name.partition(".")
     labels = {
         ARCH: "amd64",
         OS: "linux",
-        CAPACITY_TYPE: ON_DEMAND,
-        _CPU: capacity["cpu"],
-        _MEMORY: capacity["memory"],
-        **({_FAMILY: family, _SIZE: size} if size else {}),
+        **size_labels(machine.name, capacity),
         **machine.node_labels,
     }
     return Machine(machine.name, labels, capacity, price)

@@ -34,12 +34,17 @@ class InvalidPoolError(DryrackError):
     """A NodePool that cannot be used; the message says which field, why, and the fix."""
 
 
-def read_pool(raw: Raw) -> NodePool:
-    """Return a NodePool, or raise `InvalidPoolError`."""
+def decode_pool(raw: Raw) -> NodePool:
+    """Return a NodePool, or raise `InvalidPoolError` if it has fields that nobody can read."""
     try:
-        pool = decode(raw, NodePool)
+        return decode(raw, NodePool)
     except DecodeError as error:
         raise InvalidPoolError(str(error)) from None
+
+
+def read_pool(raw: Raw) -> NodePool:
+    """Return a NodePool that dryrack can use, or raise `InvalidPoolError`."""
+    pool = decode_pool(raw)
     if pool.spec.replicas is not None:
         raise InvalidPoolError("spec.replicas: fixed numbers of nodes are not supported; remove it")
     policy = pool.spec.disruption.consolidation_policy

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.controllers.provisioning.machines import ZONE
 from dryrack.controllers.provisioning.requirements import Allowed, combine, first_mismatch
-from dryrack.kinds.provisioning import NODE_POOL
+from dryrack.kinds.provisioning import CAPACITY_TYPE, NODE_POOL
 
 if TYPE_CHECKING:
     from dryrack.controllers.provisioning.machines import Machine
@@ -74,18 +74,18 @@ def _labels(
     decided = {key: each for key, each in allowed.items() if key in known}
     if first_mismatch(decided, known) is not None:
         return
-    open_keys = dict.fromkeys((*(key for key in allowed if key not in known), ZONE))
+    own = {ZONE: machine.zones, CAPACITY_TYPE: machine.capacity_types}
     values: list[Sequence[str | None]] = []
-    keys = [key for key in open_keys if key not in known]
+    keys = [key for key in dict.fromkeys((*allowed, *own)) if key not in known]
     for key in keys:
         limits = allowed.get(key, Allowed())
         named = [each for each in sorted(choices.get(key, ())) if limits.admits(each)]
-        if key == ZONE and limits.values is None:
-            # Without a list of zones, there are those of the machine.
-            named = [each for each in named if each in machine.zones] or [
-                each for each in machine.zones if limits.admits(each)
-            ][:1]
-        values.append(named or _usual_values(limits))
+        # A pool can list zones of its own, but no capacity types.
+        if key == CAPACITY_TYPE or (key == ZONE and limits.values is None):
+            offered = [each for each in own[key] if limits.admits(each)]
+            values.append([each for each in offered if each in named] or offered[:1])
+        else:
+            values.append(named or _usual_values(limits))
     for chosen in product(*values):
         pairs = zip(keys, chosen, strict=True)
         yield {**known, **{key: value for key, value in pairs if value is not None}}

@@ -11,18 +11,28 @@ from dryrack.controllers.provisioning.node_claims import NodeClaims
 from dryrack.controllers.provisioning.node_pools import NodePools
 from dryrack.controllers.provisioning.nominations import Nominations
 from dryrack.controllers.provisioning.provisioning import NodesForPods
+from dryrack.controllers.provisioning.stand_ins import StandIns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dryrack.controllers.provisioning import ProvisionerSettings
+    from dryrack.controllers.reconciler import Controller
     from dryrack.controllers.writes import EngineContext
 
 
 class Provisioner:
-    """Creates nodes for pods that fit on no node, and removes nodes that are not needed."""
+    """
+    Creates nodes for pods that fit on no node, and removes nodes that are not needed.
+
+    With Karpenter, it only creates stand-ins: Karpenter creates and removes the nodes.
+    """
 
     def __init__(self, context: EngineContext, settings: ProvisionerSettings) -> None:
+        self._parts: tuple[Controller, ...]
+        if settings.uses_karpenter:
+            self._parts = (StandIns(context, settings),)
+            return
         nominations = Nominations()
         self._parts = (
             NodesForPods(context, settings, nominations),

@@ -9,6 +9,7 @@ while pods wait for nodes that have room for them.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import NODE_CLAIMS, NODE_POOLS, PODS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dryrack.controllers.provisioning import ProvisionerSettings
+    from dryrack.controllers.provisioning.cluster_view import View
     from dryrack.controllers.provisioning.decision import Decision, NeededNode
     from dryrack.controllers.provisioning.nominations import Nominations
     from dryrack.kinds.raw import Raw
@@ -89,11 +91,14 @@ class NodesForPods(Reconciler[str]):
         """By the UID of a pod: the message of its last event."""
         # Listeners read it; they are called at once for objects that are known already.
         self._pods = self.watch(PODS)
-        self._view = ClusterView(context, settings, self._on_change)
+        self._view = self.make_view()
         self.reads += self._view.informers
         self._pods.listen(self._on_pod)
         self.watch(NODE_POOLS, self._on_pool)
         self.watch(NODE_CLAIMS, self._on_claim)
+
+    def make_view(self) -> ClusterView:
+        return ClusterView(self._context, self._settings, self._on_change)
 
     def _on_pod(self, old: Raw | None, new: Raw | None) -> None:
         pod = new or old
@@ -143,16 +148,43 @@ class NodesForPods(Reconciler[str]):
         waiting = {"/".join(name_of(each)): each for each in self._pods.all() if is_waiting(each)}
         if not waiting:
             return NOTHING
+        pods, writes = self.select(waiting)
+        view = self.view_of(pods)
+        decision = await self._clock.compute(partial(decide, view.case, view.pools, view.future))
+        writes += self.create_nodes(decision, pods)
+        for pod, node in decision.nominated.items():
+            self._nominations.protect(node, self._clock.now(), [uid_of(pods[pod])])
+            writes += self.nominate(pods[pod], self.place_of(node))
+        expected = {uid_of(pods[name]) for name in decision.nominated}
+        expected |= {uid_of(pods[name]) for needed in decision.nodes for name in needed.pods}
+        self._nominations.unplaceable = frozenset(map(uid_of, waiting.values())) - expected
+        for pod, why in decision.unplaceable.items():
+            if pod in pods:
+                writes += self._report(pods[pod], f"no node is created for the pod: {why}")
+        return Plan(tuple(writes), _AGAIN_SECONDS if expected else None)
+
+    def select(self, waiting: Mapping[str, Raw]) -> tuple[Mapping[str, Raw], list[Write]]:
+        """Return the pods that can get nodes, and events on the others."""
+        if not self._settings.ignores_claims:
+            return waiting, []
+        ignored = [each for each in waiting.values() if has_claims(each)]
+        writes = [write for each in ignored for write in self._report(each, _IGNORED)]
+        return {name: each for name, each in waiting.items() if not has_claims(each)}, writes
+
+    def view_of(self, pods: Mapping[str, Raw]) -> View:
+        """Return the cluster for a decision about these pods."""
+        return self._view.of_pending(pods.keys())
+
+    def place_of(self, node: str) -> str:
+        """Return a node of a decision as an event names it."""
+        return f"node {node}"
+
+    def create_nodes(self, decision: Decision, pods: Mapping[str, Raw]) -> list[Write]:
+        """Return the writes that create the needed nodes."""
         writes: list[Write] = []
-        pods = waiting
-        if self._settings.ignores_claims:
-            pods = {name: each for name, each in waiting.items() if not _has_claims(each)}
-            ignored = [each for each in waiting.values() if _has_claims(each)]
-            writes += [write for each in ignored for write in self._report(each, _IGNORED)]
-        view = self._view.of_pending(pods.keys())
-        decision = decide(view.case, view.pools, view.future)
-        created = claims_for(decision, pods, self._view.claims.all())
-        for needed, body in created:
+        for needed, body in claims_for(decision, pods, self._view.claims.all()):
+            if not any(map(self.still_waits, (pods[pod] for pod in needed.pods))):
+                continue
             writes.append(Create(NODE_CLAIMS, body))
             name = body["metadata"]["name"]
             count = len(needed.pods)
@@ -162,18 +194,13 @@ class NodesForPods(Reconciler[str]):
             own = [uid_of(pods[pod]) for pod in needed.pods]
             self._nominations.protect(name, self._clock.now(), own)
             for pod in needed.pods:
-                writes += self._nominate(pods[pod], f"NodeClaim {name}")
-        for pod, node in decision.nominated.items():
-            self._nominations.protect(node, self._clock.now(), [uid_of(pods[pod])])
-            writes += self._nominate(pods[pod], f"node {node}")
-        expected = {uid_of(pods[name]) for name in decision.nominated}
-        expected |= {uid_of(pods[name]) for needed, _ in created for name in needed.pods}
-        self._nominations.unplaceable = frozenset(map(uid_of, waiting.values())) - expected
-        for pod, why in decision.unplaceable.items():
-            if pod in pods:
-                writes += self._report(pods[pod], f"no node is created for the pod: {why}")
-        is_moving = bool(created or decision.nominated)
-        return Plan(tuple(writes), _AGAIN_SECONDS if is_moving else None)
+                writes += self.nominate(pods[pod], f"NodeClaim {name}")
+        return writes
+
+    def still_waits(self, pod: Raw) -> bool:
+        """Return whether a pod waits, also after the time that the decision took."""
+        now = self._pods.objects.get(name_of(pod))
+        return now is not None and uid_of(now) == uid_of(pod) and is_waiting(now)
 
     def _report(self, pod: Raw, message: str) -> list[Write]:
         """Return an event on the pod, unless its last one says the same."""
@@ -183,7 +210,8 @@ class NodesForPods(Reconciler[str]):
         self._reported[uid_of(pod)] = text
         return [Report(pod, "Warning", "FailedScheduling", text)]
 
-    def _nominate(self, pod: Raw, place: str) -> list[Write]:
+    def nominate(self, pod: Raw, place: str) -> list[Write]:
+        """Return an event on the pod, unless its last one says the same."""
         text = f"the pod should be scheduled on {place}"
         if self._reported.get(uid_of(pod)) == text:
             return []
@@ -191,5 +219,6 @@ class NodesForPods(Reconciler[str]):
         return [Report(pod, "Normal", "Nominated", text)]
 
 
-def _has_claims(pod: Raw) -> bool:
+def has_claims(pod: Raw) -> bool:
+    """Return whether a pod has ResourceClaims."""
     return bool(spec_of(pod).get("resourceClaims"))
