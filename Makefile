@@ -80,12 +80,13 @@ real-down: setup ## Stop the cluster that real-up started
 
 # In this order. To run one of them: make bench-day PODS=2000
 BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page page_frames \
-	soak day simulate faults million scale plan
+	soak day simulate faults million scale plan provisioner
 OPTIONS_soak = $(if $(PODS),--pods $(PODS))
 OPTIONS_day = $(if $(PODS),--pods $(PODS))
 OPTIONS_simulate = $(if $(TRACES),--traces $(TRACES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(PODS),--pods $(PODS))
 OPTIONS_scale = $(if $(NODES),--nodes $(NODES))
 OPTIONS_plan = $(if $(CASES),--cases $(CASES))
+OPTIONS_provisioner = $(if $(RUNS),--runs $(RUNS))
 OPTIONS_faults = $(if $(SEEDS),--seeds $(SEEDS))
 
 .PHONY: bench
