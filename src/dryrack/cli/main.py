@@ -27,6 +27,7 @@ from dryrack.cli.examples import commands as examples
 from dryrack.cli.faults import commands as faults
 from dryrack.cli.files import UsageError
 from dryrack.cli.images import commands as images
+from dryrack.cli.kubelets.options import KubeletOptions
 from dryrack.cli.options import (
     AllocateOptions,
     ClaimsOptions,
@@ -90,6 +91,7 @@ _COMMANDS: tuple[tuple[str, type[Any], str, str], ...] = (
     ("schedule", ScheduleOptions, "schedule:run", _ANY_CLUSTER),
     ("provision", ProvisionOptions, "provision:run", _ANY_CLUSTER),
     ("plugin", PluginOptions, "plugin:run", _ANY_CLUSTER),
+    ("kubelet", KubeletOptions, "kubelets.running:run", _ANY_CLUSTER),
     ("manifests", ManifestsOptions, "manifests:run", _ANY_CLUSTER),
     ("devices", DevicesOptions, "views.commands:devices", _ANY_CLUSTER),
     ("claims", ClaimsOptions, "views.commands:claims", _ANY_CLUSTER),

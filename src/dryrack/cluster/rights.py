@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MANIFESTS = CHART / "files" / "crds"
 DOCTOR = Path(__file__).parent / "doctor" / "role.yaml"
+KUBELET = Path(__file__).parent / "process" / "kubelet_role.yaml"
 # Those that every cluster has.
 _OLD_NAMESPACES = ("default", "kube-system")
 _NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n---\n"

@@ -22,6 +22,7 @@ from dryrack.client.errors import ApiError, NotFoundError
 from dryrack.client.events import EventRecorder
 from dryrack.client.informer import Informers, Name, name_of
 from dryrack.client.timekeeping import Timekeeper, sleep
+from dryrack.controllers.pods.virtual import is_played
 from dryrack.kinds.paths import get
 from dryrack.kinds.raw import Raw
 from dryrack.kinds.releases import (
@@ -176,6 +177,17 @@ class EngineContext:
 
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     """The feature gates that are not at the default of the release."""
+
+    kubelets: Callable[[Raw], bool] | None = None
+    """Selects the nodes whose kubelets run in this process; None: all virtual nodes."""
+    reads_configuration: bool = True
+    """False: pods start without the ConfigMaps and Secrets that they name."""
+
+    def plays(self, node: Raw | None) -> bool:
+        """Return True if the kubelet of a node runs in this process."""
+        if self.kubelets is None:
+            return is_played(node)
+        return node is not None and self.kubelets(node)
 
     @property
     def behaviour(self) -> ControllerBehaviour:

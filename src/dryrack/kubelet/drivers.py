@@ -98,18 +98,19 @@ class RegisteredDrivers:
         *,
         clock: Timekeeper,
         simulated: Collection[str] = (),
-        cdi: Sequence[Path] = (),
+        cdi: Sequence[str] = (),
         programs: DriverPrograms | None = None,
     ) -> None:
         """
-        `simulated` are drivers without sockets; `cdi` are more directories of CDI specs.
+        `simulated` are drivers without sockets; `cdi` are more directories of CDI specs, in
+        which {node} stands for the name of the node.
 
         `programs` starts a driver for each node; without it, people start the drivers.
         """
         self._directory = directory
         self._clock = clock
         self._simulated = simulated
-        self._cdi = (*_SYSTEM_CDI, *cdi)
+        self._cdi = cdi
         self._nodes: dict[str, _Node] = {}
         self._listeners: list[NodeListener] = []
         self._health_listeners: list[NodeListener] = []
@@ -256,7 +257,8 @@ class RegisteredDrivers:
         """Yield the edits of a container with these claims, each with a request or ""."""
         names = list(dict.fromkeys(self._cdi_names(node, uses)))
         if names:
-            yield resolve(names, (*self._cdi, self.directory_of(node) / "cdi"))
+            more = [Path(each.replace("{node}", node)) for each in self._cdi]
+            yield resolve(names, (*_SYSTEM_CDI, self.directory_of(node) / "cdi", *more))
 
     def devices(self, node: str, claim: str) -> Sequence[ReportedDevice]:
         """Return the devices that programs have prepared for a claim, with their health."""

@@ -135,7 +135,9 @@ class DriverPrograms:
         path = directory / LOG
         if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
             path.replace(path.with_suffix(".log.1"))
-        environment = {**os.environ, "NODE_NAME": node, "KUBECONFIG": self.kubeconfig}
+        environment = {**os.environ, "NODE_NAME": node}
+        if self.kubeconfig:
+            environment["KUBECONFIG"] = self.kubeconfig
         start = [sys.executable, "-I", "-S", program_start.__file__, str(os.getpid())]
         with path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(

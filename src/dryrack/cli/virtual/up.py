@@ -165,7 +165,7 @@ def _kubelet_directory(options: UpOptions) -> Path | None:
     """Return the directory for driver programs; raise if it cannot be used."""
     if not options.kubelet_dir:
         return None
-    from dryrack.cli.drivers.places import kubelet_directory
+    from dryrack.cli.kubelets.places import kubelet_directory
 
     return kubelet_directory(options.kubelet_dir, options.node_name.replace("{}", "100"))
 
@@ -176,7 +176,7 @@ def _program(options: UpOptions) -> tuple[str, ...]:
         return ()
     if not options.kubelet_dir:
         raise UsageError("PROGRAM needs --kubelet-dir, for example: --kubelet-dir /tmp/kubelets")
-    from dryrack.cli.drivers.places import driver_program
+    from dryrack.cli.kubelets.places import driver_program
 
     return driver_program(options.program)
 

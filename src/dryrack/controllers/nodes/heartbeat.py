@@ -19,7 +19,7 @@ from dryrack.controllers.objects import (
     uid_of,
     with_condition,
 )
-from dryrack.controllers.pods.virtual import host_address, is_played, is_virtual
+from dryrack.controllers.pods.virtual import host_address, is_virtual
 from dryrack.controllers.reconciler import Reconciler
 from dryrack.controllers.writes import (
     NOTHING,
@@ -211,19 +211,20 @@ class Heartbeat(Reconciler[str]):
         self._leases = self.watch(LEASES)
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
-        if new is not None and is_virtual(new):
+        if new is not None and (is_virtual(new) or self._context.plays(new)):
             self.queue.add(new["metadata"]["name"])
         elif new is None and old is not None:
             self._reported.pop(old["metadata"]["name"], None)
 
     async def decide(self, name: str) -> Plan:
         node = self._nodes.get("", name)
-        if node is None or not is_virtual(node) or is_deleted(node):
+        if node is None or is_deleted(node):
             return NOTHING
         lease = self._leases.get(LEASE_NAMESPACE, name)
         now = self._clock.now()
-        if not is_played(node):
-            return plan_silence(node, lease, now)
+        if not self._context.plays(node):
+            is_ours = self._context.kubelets is None and is_virtual(node)
+            return plan_silence(node, lease, now) if is_ours else NOTHING
         fleet = len(self._nodes.objects)
         renew = min(max(RENEW_SECONDS_MIN, fleet / RENEWALS_PER_SECOND), RENEW_SECONDS_MAX)
         # The renewal comes as long before the end of the lease as usual.

@@ -76,7 +76,6 @@ from dryrack.controllers.pods.rendering import (
 )
 from dryrack.controllers.pods.virtual import (
     host_address,
-    is_played,
     is_run_elsewhere,
     pod_address,
 )
@@ -341,9 +340,10 @@ class VirtualKubelet(Reconciler[Name]):
         self._by_address = self._pods.index("address", _address_keys)
         self._claims = self.watch(CLAIMS, self._on_claim)
         self._nodes = self.watch(NODES, self._on_node)
+        kinds = ((CONFIG_MAP, CONFIG_MAPS), (SECRET, SECRETS))
         self._configuration = {
             kind: self.watch(endpoint, partial(self._on_configuration, kind))
-            for kind, endpoint in ((CONFIG_MAP, CONFIG_MAPS), (SECRET, SECRETS))
+            for kind, endpoint in (kinds if context.reads_configuration else ())
         }
 
     async def run(self) -> None:
@@ -372,7 +372,7 @@ class VirtualKubelet(Reconciler[Name]):
             return
         if old is not None and _boot_of(old) not in ("", _boot_of(new)):
             self._reboot(new)
-        has_turned = is_played(new) != is_played(old)
+        has_turned = self._context.plays(new) != self._context.plays(old)
         if not has_turned and (old is None or annotations_of(new) == annotations_of(old)):
             return
         # Annotations of a node describe the faults of the node and of its devices.
@@ -433,7 +433,7 @@ class VirtualKubelet(Reconciler[Name]):
         if pod is None or not spec_of(pod).get("nodeName"):
             return NOTHING
         node = self._nodes.get("", spec_of(pod)["nodeName"])
-        if node is None or not is_played(node):
+        if node is None or not self._context.plays(node):
             return NOTHING
         if is_run_elsewhere(pod) and not is_deleted(pod):
             return NOTHING
@@ -461,7 +461,7 @@ class VirtualKubelet(Reconciler[Name]):
             cdi_ids = None if self._drivers is None else self._drivers.cdi_ids
             health = device_health(pod, self._claims.objects, faults, cdi_ids, self._processes)
         problem = self._preparation_problem(pod, node) if run.prepared_at is None else None
-        missing = missing_configuration(pod, self._find)
+        missing = missing_configuration(pod, self._find) if self._configuration else {}
         injected: Mapping[str, str] = {}
         expires_at = faults.next_expiry
         is_running = all(isinstance(each.state, Running) for each in run.containers)
@@ -533,7 +533,7 @@ class VirtualKubelet(Reconciler[Name]):
         problem = undelivered(pod, self._claims.objects)
         if problem:
             return unprepared(problem)
-        problem = mount_problem(pod, self._find)
+        problem = mount_problem(pod, self._find) if self._configuration else ""
         if problem:
             return Unprepared("FailedMount", problem)
         if self._calls is None or is_deleted(pod):
@@ -544,9 +544,9 @@ class VirtualKubelet(Reconciler[Name]):
     def _find_resource(self, resource: str, namespace: str, name: str) -> Raw | None:
         match resource:
             case "configmaps":
-                return self._configuration[CONFIG_MAP].get(namespace, name)
+                return self._find(CONFIG_MAP, namespace, name)
             case "secrets":
-                return self._configuration[SECRET].get(namespace, name)
+                return self._find(SECRET, namespace, name)
             case "nodes":
                 return self._nodes.get("", name)
             case "resourceclaims.resource.k8s.io":
@@ -554,7 +554,8 @@ class VirtualKubelet(Reconciler[Name]):
         return None
 
     def _find(self, kind: str, namespace: str, name: str) -> Raw | None:
-        return self._configuration[kind].get(namespace, name)
+        informer = self._configuration.get(kind)
+        return None if informer is None else informer.get(namespace, name)
 
 
 def _boot_of(node: Raw) -> str:

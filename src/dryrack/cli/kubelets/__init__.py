@@ -1,0 +1,1 @@
+"""Virtual kubelets that call the driver programs of their nodes: `dryrack kubelet`."""
