@@ -209,6 +209,17 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
         ),
         ("Print the kubeconfig of a cluster.", "dryrack kubeconfig --name lab"),
     ),
+    "kubelet": _pair(
+        (
+            "Serve three new nodes, each with its own process of a driver.",
+            "dryrack kubelet --node-count 3 --kubelet-dir /tmp/kubelets -- my-driver "
+            "--registry {registry} --plugins {plugins} --cdi {cdi}",
+        ),
+        (
+            "Grant the permissions that the virtual kubelets need.",
+            "dryrack kubelet --print-rbac | kubectl apply -f -",
+        ),
+    ),
     "lint": _pair(
         ("Check manifests.", "dryrack lint manifests/*.yaml"),
         ("Write the findings for a code scanner.", "dryrack lint -o sarif manifests > lint.sarif"),

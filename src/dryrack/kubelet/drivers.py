@@ -281,8 +281,8 @@ class RegisteredDrivers:
         """Start the kubelet of a node."""
         assert self._tasks is not None, "the drivers run"
         directory = self.directory_of(name)
-        (directory / "plugins").mkdir(parents=True, exist_ok=True)
-        (directory / REGISTRY).mkdir(parents=True, exist_ok=True)
+        for part in ("plugins", REGISTRY, "cdi"):
+            (directory / part).mkdir(parents=True, exist_ok=True)
         health = NodeHealth(name, clock=self._clock, on_change=lambda: self._notify_health(name))
         registrations = Registrations(
             name,

@@ -87,7 +87,6 @@ class DriverPrograms:
 
     async def run(self, node: str, directory: Path) -> None:
         """Keep the program of a node running until the task is cancelled; then stop it."""
-        (directory / "cdi").mkdir(parents=True, exist_ok=True)
         wait = 0.0
         while True:
             began = self.clock.now()

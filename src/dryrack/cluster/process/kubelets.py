@@ -204,7 +204,7 @@ class VirtualKubelets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletSettings:
-    """What virtual kubelets serve."""
+    """The nodes and drivers of virtual kubelets."""
 
     names: Sequence[str]
     directory: Path

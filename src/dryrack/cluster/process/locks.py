@@ -26,7 +26,8 @@ def hold(path: Path) -> int:
         holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise HeldError(
-            f"{path.parent}: in use by process {holder or 'unknown'}; stop it, or choose another"
+            f"{path.parent}: in use by process {holder or 'unknown'}; stop it, or choose another "
+            "directory"
         ) from None
     os.truncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
