@@ -46,6 +46,11 @@ deletes the Pods that it bound. |
 
 | Reason | Object | Type | Meaning |
 |---|---|---|---|
+| `CDIDevicesInjected` | Pod | Normal | A container gets CDI devices of \
+[driver programs](../guides/driver-programs.md). The message has their environment, mounts, \
+device nodes, and hooks. |
+| `Failed` | Pod | Warning | A container cannot be created, for example because a CDI device does \
+not resolve. |
 | `FailedMount` | Pod | Warning | A ConfigMap or Secret of a volume is missing. |
 | `FailedPrepareDynamicResources` | Pod | Warning | The devices of the Pod cannot be prepared. |
 | `InvalidFault` | Node | Warning | dryrack cannot parse a [fault](faults.md) annotation and \
