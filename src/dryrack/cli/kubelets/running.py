@@ -28,8 +28,8 @@ def run(options: KubeletOptions) -> bool:
     names = _names(options)
     if not options.kubelet_dir:
         raise UsageError("--kubelet-dir is missing; for example: --kubelet-dir /tmp/kubelets")
-    directory = kubelet_directory(options.kubelet_dir, max(names, key=len))
     words = driver_program(options.program) if options.program else ()
+    directory = kubelet_directory(options.kubelet_dir, max(names, key=len))
     log_format = log_format_of(options.log_format)
     health = address_of("--health-address", options.health_address)
     connection = connection_to(kubeconfig=options.kubeconfig, context=options.context)
