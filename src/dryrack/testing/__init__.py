@@ -12,6 +12,13 @@ from dryrack.base.lazy import exports
 
 if TYPE_CHECKING:
     from dryrack.testing.async_cluster import AsyncCluster
+    from dryrack.testing.driver import (
+        DRIVER_REQUIREMENTS,
+        Driver,
+        DriverCallError,
+        Drivers,
+        RequirementError,
+    )
     from dryrack.testing.engines import Setup
     from dryrack.testing.expectation import ExpectationError, Scheduled, ScheduledPod
     from dryrack.testing.fixture_types import Apply, ExpectPending, ExpectScheduled, Fleet
@@ -28,6 +35,7 @@ else:
         __name__,
         {
             "async_cluster": "AsyncCluster",
+            "driver": "DRIVER_REQUIREMENTS Driver DriverCallError Drivers RequirementError",
             "expectation": "ExpectationError Scheduled ScheduledPod",
             "fixture_types": "Apply ExpectPending ExpectScheduled Fleet",
             "engines": "Setup",
@@ -39,16 +47,21 @@ else:
     )
 
 __all__ = [
+    "DRIVER_REQUIREMENTS",
     "Apply",
     "AsyncCluster",
     "Cluster",
     "ClusterClock",
     "ControlPlaneOptions",
+    "Driver",
+    "DriverCallError",
+    "Drivers",
     "ExpectPending",
     "ExpectScheduled",
     "ExpectationError",
     "Fleet",
     "PlaneOptions",
+    "RequirementError",
     "Scheduled",
     "ScheduledPod",
     "SeededChance",

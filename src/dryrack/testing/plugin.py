@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         AsyncCluster,
         Cluster,
         ClusterClock,
+        Drivers,
         ExpectPending,
         ExpectScheduled,
         Fleet,
@@ -61,7 +62,8 @@ def dryrack_cluster(
     """A new Kubernetes cluster in this process, whose time stands still until it is advanced."""
     from dryrack.testing import Cluster
 
-    is_served = "dryrack_kubeconfig" in request.fixturenames
+    # Other programs use the cluster: those of the test, or a driver.
+    is_served = bool({"dryrack_kubeconfig", "driver"} & set(request.fixturenames))
     directory = tmp_path_factory.mktemp("dryrack") if is_served else None
     with Cluster(_setup(request), folders=_folders(request), kubeconfig_in=directory) as cluster:
         yield cluster
@@ -92,6 +94,17 @@ def dryrack_kubeconfig(dryrack_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
         pytest.fail("dryrack_kubeconfig: add it to the arguments of the test", pytrace=False)
     monkeypatch.setenv("KUBECONFIG", str(dryrack_cluster.kubeconfig))
     return dryrack_cluster.kubeconfig
+
+
+@pytest.fixture
+def driver(dryrack_cluster: Cluster) -> Iterator[Drivers]:
+    """Starts a DRA driver program on a virtual node: `driver("PROGRAM --root {kubelet}")`."""
+    from dryrack.testing import Drivers
+
+    if dryrack_cluster.kubeconfig is None:
+        pytest.fail("driver: add it to the arguments of the test", pytrace=False)
+    with Drivers(dryrack_cluster, pytest.skip) as start:
+        yield start
 
 
 @pytest.fixture

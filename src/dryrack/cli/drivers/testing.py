@@ -8,9 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-import uuid
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from dryrack.cli.drivers.commands import TestOptions
-    from dryrack.kubelet import Bench, Program, Result
+    from dryrack.kubelet import Bench, Result, Site
 
 _NODE = "node-1"
+_KUBECONFIG = Path("home", "default", "kubeconfig")
 _START_SECONDS_MAX = 60.0
+# Leaves room for the registration socket of a driver with a name of usual length.
+_DIRECTORY_BYTES_MAX = 48
 # A person needs time to start the driver.
 _ATTACH_SECONDS_MAX = 600.0
 _EXAMPLE = (
@@ -45,7 +47,7 @@ _OPTIONAL_GATES = (
 
 def run(options: TestOptions) -> bool:
     """Print the results; return False if the driver breaks the contract."""
-    from dryrack.kubelet import REQUIREMENTS, guarding
+    from dryrack.kubelet import REQUIREMENTS, Site, guarding
 
     focus = "^random-sequences$" if options.replay else options.focus
     try:
@@ -59,10 +61,15 @@ def run(options: TestOptions) -> bool:
         return True
     settings = _settings(options)
     directory = Path(options.keep or tempfile.mkdtemp(prefix="dryrack-")).absolute()
+    if len(os.fsencode(directory)) > _DIRECTORY_BYTES_MAX:
+        raise UsageError(
+            f"--keep {options.keep}: the path has more than {_DIRECTORY_BYTES_MAX} bytes; sockets "
+            "are below it, so use a shorter one"
+        )
     directory.mkdir(parents=True, exist_ok=True)
     with guarding(None if options.keep else directory) as environment:
-        site = _Site(options, directory, environment)
-        results, driver = asyncio.run(_run(site, settings, focus, len(chosen)))
+        site = Site(directory, _NODE, directory / _KUBECONFIG, environment)
+        results, driver = asyncio.run(_run(site, options, settings, focus))
     print_results(results, options.output, driver)
     return not any(each.outcome == "failed" for each in results)
 
@@ -123,72 +130,29 @@ def _read(option: str, name: str) -> str:
         raise UsageError(f"{option} {name}: {reason}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """The directory of a run, and what its programs need."""
-
-    options: TestOptions
-    directory: Path
-    # Marks processes that must not survive the run.
-    environment: Mapping[str, str]
-
-    @property
-    def places(self) -> Mapping[str, object]:
-        """What the placeholders stand for."""
-        kubelet = self.directory / "kubelet"
-        return {
-            "node": _NODE,
-            "kubelet": kubelet,
-            "plugins": kubelet / "plugins",
-            "registry": kubelet / "plugins_registry",
-            "cdi": self.directory / "cdi",
-            "work": self.directory / "work",
-            "kubeconfig": self.directory / "home" / "default" / "kubeconfig",
-        }
-
-    def program(self, words: Sequence[str], log: str) -> Program:
-        """Return a program whose words have the places."""
-        from dryrack.kubelet import Program
-
-        # The paths of sockets, which contain it, are limited.
-        places = {**self.places, "uid": uuid.uuid4().hex[:8]}
-        own = {"NODE_NAME": _NODE, "KUBECONFIG": str(places["kubeconfig"]), **self.environment}
-        return Program([_fill(each, places) for each in words], own, self.directory / log)
-
-    def make_directories(self) -> None:
-        for place in ("plugins", "registry", "cdi", "work"):
-            Path(str(self.places[place])).mkdir(parents=True, exist_ok=True)
-
-    def below(self, name: str) -> _Site:
-        return _Site(self.options, self.directory / name, self.environment)
-
-
-def _fill(word: str, places: Mapping[str, object]) -> str:
-    """Return a word with the places; other braces stay."""
-    return re.sub(r"\{(\w+)\}", lambda found: str(places.get(found[1], found[0])), word)
-
-
 async def _run(
-    site: _Site, settings: Mapping[str, Any], focus: str, count: int
+    site: Site, options: TestOptions, settings: Mapping[str, Any], focus: str
 ) -> tuple[list[Result], str]:
     from dryrack.kubelet import BenchError, run_suite
 
-    async with _bench(site, "", settings) as bench:
+    async with _bench(site, options, settings, "") as bench:
 
         @asynccontextmanager
         async def limited() -> AsyncIterator[Bench]:
-            async with _bench(site.below("limited"), _OPTIONAL_GATES, settings) as other:
+            directory = site.directory / "limited"
+            other_site = replace(site, directory=directory, kubeconfig=directory / _KUBECONFIG)
+            async with _bench(other_site, options, settings, _OPTIONAL_GATES) as other:
                 yield other
 
         bench.limited = limited
-        if site.options.attach:
+        if options.attach:
             _show_places(site)
         results: list[Result] = []
         try:
             async with bench.run_driver():
                 async for each in run_suite(bench, focus=focus):
                     results.append(each)
-                    show_progress(f"{len(results)} of {count}: {each.name}")
+                    show_progress(f"{len(results)}: {each.name} {each.outcome}")
         except BenchError as error:
             raise ContentError(str(error)) from None
         show_progress("")
@@ -197,7 +161,7 @@ async def _run(
 
 @asynccontextmanager
 async def _bench(
-    site: _Site, feature_gates: str, settings: Mapping[str, Any]
+    site: Site, options: TestOptions, settings: Mapping[str, Any], feature_gates: str
 ) -> AsyncIterator[Bench]:
     """Yield a bench with a cluster of its own."""
     from dryrack.client.client import Client
@@ -206,18 +170,17 @@ async def _bench(
     from dryrack.kubelet import Bench
 
     site.make_directories()
-    options = site.options
     words = options.program
     has_uid = any("{uid}" in each for each in words)
-    async with _cluster(site, feature_gates) as kubeconfig:
-        connection = connection_of(os.environ, kubeconfig=str(kubeconfig))
+    async with _cluster(site, options.filename, feature_gates):
+        connection = connection_of(os.environ, kubeconfig=str(site.kubeconfig))
         async with connected(connection) as transport:
             bench = Bench(
                 Client(transport),
                 SystemClock(),
                 _NODE,
-                site.directory / "kubelet",
-                site.directory / "cdi",
+                site.kubelet,
+                site.cdi,
                 site.program(words, "driver.log") if words else None,
                 site.program(words, "driver-2.log") if has_uid else None,
                 **settings,
@@ -229,21 +192,21 @@ async def _bench(
                 await bench.program.stop()
 
 
-def _show_places(site: _Site) -> None:
+def _show_places(site: Site) -> None:
     """Print what a person needs to start the driver."""
     say("Start the driver now, for example in another terminal, with these places:\n")
     for name, place in site.places.items():
         say(f"  {name:<12}{place}")
-    say(f"\n  export NODE_NAME={_NODE} KUBECONFIG={site.places['kubeconfig']}\n")
+    say(f"\n  export NODE_NAME={_NODE} KUBECONFIG={site.kubeconfig}\n")
 
 
 @asynccontextmanager
-async def _cluster(site: _Site, feature_gates: str) -> AsyncIterator[Path]:
-    """Yield the kubeconfig of a virtual cluster with one node, which stops at the end."""
+async def _cluster(site: Site, files: Sequence[str], feature_gates: str) -> AsyncIterator[None]:
+    """Run a virtual cluster with one node for the length of a block."""
     directory = site.directory
     home = {"DRYRACK_HOME": str(directory / "home")}
     command = [sys.executable, "-m", "dryrack", "up", "--nodes", "1", "--no-dashboard"]
-    command += [word for name in site.options.filename for word in ("--config", name)]
+    command += [word for name in files for word in ("--config", name)]
     if feature_gates:
         command += ["--feature-gates", feature_gates]
     log_file = directory / "cluster.log"
@@ -257,16 +220,24 @@ async def _cluster(site: _Site, feature_gates: str) -> AsyncIterator[Path]:
             start_new_session=True,
         )
     try:
-        async with asyncio.timeout(_START_SECONDS_MAX):
-            while b"ready after" not in log_file.read_bytes():
-                await asyncio.sleep(0.05)
-                if process.returncode is not None:
-                    text = log_file.read_text(errors="replace").strip()
-                    raise ContentError(f"the cluster did not start: {text}")
-        yield directory / "home" / "default" / "kubeconfig"
-    except TimeoutError:
-        raise ContentError(f"the cluster did not start within {_START_SECONDS_MAX:g} s") from None
+        await _until_ready(process, log_file)
+        yield
     finally:
         if process.returncode is None:
             process.terminate()
             await process.wait()
+
+
+async def _until_ready(process: asyncio.subprocess.Process, log: Path) -> None:
+    try:
+        async with asyncio.timeout(_START_SECONDS_MAX):
+            while "ready after" not in _content(log):
+                await asyncio.sleep(0.05)
+                if process.returncode is not None:
+                    raise ContentError(f"the cluster did not start: {_content(log).strip()}")
+    except TimeoutError:
+        raise ContentError(f"the cluster did not start within {_START_SECONDS_MAX:g} s") from None
+
+
+def _content(log: Path) -> str:
+    return log.read_text(errors="replace")
