@@ -35,6 +35,7 @@ _STEPS = 14
 _CLAIMS_MAX = 4
 # A driver of others starts in about a second, and each try starts it once.
 _TRIES_MAX = 40
+_REDUCE_SECONDS_MAX = 120.0
 _CANCEL_SECONDS = 0.001
 
 # The steps with a claim and without one, and how often a random sequence has them.
@@ -100,8 +101,11 @@ async def _smallest(
     if bench.program is None:
         return _failure(steps, error, "")
     failures = {steps: error}
+    end = bench.clock.now() + _REDUCE_SECONDS_MAX
 
     async def fails(part: tuple[str, ...]) -> bool:
+        if bench.clock.now() > end:
+            return False
         await bench.clean()
         await bench.reset()
         try:
