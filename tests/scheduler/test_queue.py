@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dryrack.client.timekeeping import VirtualClock
+from dryrack.placement import Change
 from dryrack.scheduler.queue import (
     BACKOFF_SECONDS_MAX,
     UNSCHEDULABLE_SECONDS_MAX,
-    Change,
     PriorityOrder,
     Rank,
     SchedulingQueue,

@@ -111,7 +111,13 @@ class Settings:
         from dryrack.cli.scheduler_config import read_config, settings_of_plane
 
         configuration = read_config(scheduler_config)
-        return replace(settings, profiles=settings_of_plane(configuration, followed).profiles)
+        profiles = settings_of_plane(configuration, followed).profiles
+        ignored = {it.name for profile in profiles.values() for it in profile.binding_plugins}
+        for name in sorted(ignored):
+            say(
+                f"note: plugin {name}: only a scheduler calls Reserve, Permit, PreBind and PostBind"
+            )
+        return replace(settings, profiles=profiles)
 
     def placement_settings(self) -> PlacementSettings:
         return PlacementSettings(

@@ -1,5 +1,12 @@
 """Which pod goes where: what a pod asks of a node, which nodes can give it, and which is taken."""
 
+from dryrack.placement.binding_points import (
+    ANY_CHANGE,
+    Change,
+    ProposedBinding,
+    Rejected,
+    Wait,
+)
 from dryrack.placement.claim_problems import (
     RESERVATIONS_MAX,
     claim_not_found,
@@ -144,6 +151,7 @@ from dryrack.placement.whatif.what_if import Settings, nodes_of, what_if
 from dryrack.placement.whatif.world import Party, World, with_namespace
 
 __all__ = [
+    "ANY_CHANGE",
     "DEFAULT_PROFILE",
     "IN_TREE",
     "MINIMUM_LABELS",
@@ -155,6 +163,7 @@ __all__ = [
     "SELECTED_NODE",
     "STARVATION_SECONDS",
     "Args",
+    "Change",
     "Check",
     "ClaimAllocation",
     "ClaimView",
@@ -212,6 +221,8 @@ __all__ = [
     "Preemption",
     "Preemptor",
     "Profile",
+    "ProposedBinding",
+    "Rejected",
     "Reservation",
     "Reservations",
     "SchedulerMessage",
@@ -226,6 +237,7 @@ __all__ = [
     "Unplaced",
     "VolumeOffers",
     "VolumeProblem",
+    "Wait",
     "WaitingClass",
     "WhatIf",
     "World",

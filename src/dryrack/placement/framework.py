@@ -14,6 +14,9 @@ a scorer is one of three: a `NodeScorer` looks at one node, a `DeviceScorer` at 
 node would allocate, a `ClusterScorer` at all feasible nodes. If a plugin that `sees_cluster` or a
 `ClusterScorer` applies to a pod, every node is looked at, unless the plugin groups nodes
 (`GroupedCheck`, `NodeGroups`): then only the best of each group is.
+
+The extension points after the decision (Reserve, Permit, PreBind, PostBind) are in
+`binding_points`. Only a scheduler calls them.
 """
 
 from __future__ import annotations
@@ -31,6 +34,13 @@ from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
+    from dryrack.placement.binding_points import (
+        BindFunction,
+        Change,
+        PermitFunction,
+        ReserveFunction,
+        UnreserveFunction,
+    )
     from dryrack.placement.fleet import Fleet
     from dryrack.placement.node_state import NodeRefusal, NodeState
     from dryrack.placement.pod_constraints import PodConstraints, PodTemplate
@@ -138,6 +148,15 @@ class Plugin:
     # Whether its functions use only the fields in `PodConstraints.template`, so that their answer
     # for one pod holds for all pods of the template.
     of_template: bool = False
+    # See `binding_points`.
+    reserve: ReserveFunction | None = None
+    unreserve: UnreserveFunction | None = None
+    permit: PermitFunction | None = None
+    pre_bind: BindFunction | None = None
+    post_bind: BindFunction | None = None
+    # The changes after which a pod that the plugin rejects is retried (upstream's queueing hints);
+    # None: after any change if it rejects a binding, and for a filter those that are known.
+    hints: Change | None = None
 
 
 # A plugin, the weight of its score, the function that is called, its arguments, and its answer for
@@ -203,6 +222,11 @@ class Profile:
     scheduler_plugins: frozenset[str] = frozenset()
     # How it chooses among nodes of the same score.
     ties: Ties = FEWEST_PODS
+    # The plugins of the extension points after the decision, in the order in which they are called.
+    reserving: tuple[Plugin, ...] = ()
+    permitting: tuple[Plugin, ...] = ()
+    pre_binding: tuple[Plugin, ...] = ()
+    post_binding: tuple[Plugin, ...] = ()
     # All calls, and those that remain for pods of a template (see `active_plugins`).
     calls: PluginCalls = field(init=False)
     calls_by_template: dict[PodTemplate, PluginCalls] = field(init=False, default_factory=dict)
@@ -220,8 +244,14 @@ class Profile:
 
     def has(self, name: str) -> bool:
         """Return True if a plugin is enabled at any extension point."""
-        plugins = (*self.filters, *(plugin for plugin, _ in self.scores))
+        plugins = (*self.filters, *(plugin for plugin, _ in self.scores), *self.binding_plugins)
         return name in self.scheduler_plugins or any(each.name == name for each in plugins)
+
+    @property
+    def binding_plugins(self) -> tuple[Plugin, ...]:
+        """Return the plugins with work between the decision and the end of the binding."""
+        points = (self.reserving, self.permitting, self.pre_binding, self.post_binding)
+        return tuple({each.name: each for point in points for each in point}.values())
 
     def args_of(self, plugin: Plugin) -> Args:
         return self.args.get(plugin.name, {})

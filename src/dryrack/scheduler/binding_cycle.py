@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement import Occupant
     from dryrack.scheduler.binding import Binder, Bound, Reserved
+    from dryrack.scheduler.binding_plugins import BindingPlugins
     from dryrack.scheduler.claims.binding_conditions import BindingConditions
     from dryrack.scheduler.claims.volume_binding import UnboundClaim, VolumeBinding
     from dryrack.scheduler.demands import Demands
@@ -79,6 +80,7 @@ class BindingCycle:
         slots: asyncio.Semaphore,
         group_of: Callable[[Raw], Raw | None],
         binding_timeout_of: Callable[[Raw], float],
+        plugins: BindingPlugins,
     ) -> None:
         """
         Build it for one scheduler.
@@ -96,6 +98,7 @@ class BindingCycle:
         self._slots = slots
         self._group_of = group_of
         self._binding_timeout_of = binding_timeout_of
+        self._plugins = plugins
         self._owners = DeviceOwners(cache.claims, clock)
 
     async def run(
@@ -106,12 +109,24 @@ class BindingCycle:
         """
         Assume the decisions, then reserve claims and bind pods; raise if no pod could be bound.
 
+        Plugins reserve and permit all pods before the first write.
+
         `marked` is entered while pods are being bound, and returns their annotations. The cache
         shows the decisions before this function awaits anything.
         """
         for each in decisions:
             self._cache.assume(each.name, each.node, each.occupant, each.given)
             self.pods.add(each.name)
+        try:
+            await self._plugins.admit(decisions, self._wait_without_slot)
+        except BaseException:
+            # No write has begun, so the claims are as they were last read.
+            for each in decisions:
+                self._cache.forget_pod(each.name)
+                self.pods.discard(each.name)
+                for full in each.given:
+                    self._cache.settle_claim(full, self._cache.find_claim(full))
+            raise
         plan = self._make_plan(decisions)
         reserved: Reserved | None = None
         bound_pods: set[Name] = set()
@@ -121,7 +136,8 @@ class BindingCycle:
             volumes = self._volumes.assume((each.wanted.pod, each.node) for each in decisions)
             plan = self._cache.rename_claims(plan, await self._binder.extended.create_claims(plan))
             reserved = await self._binder.reserve(plan)
-            await self._binder.prepare(reserved, partial(self._wait_until_ready, plan, volumes))
+            prepare = partial(self._wait_until_ready, plan, volumes, decisions)
+            await self._binder.prepare(reserved, prepare)
             with marked as annotations:
                 bound = await self._binder.bind(reserved, self._cache.find_obstacle, annotations)
             bound_pods = {name_of(each.pod) for each in bound.assignments}
@@ -129,6 +145,7 @@ class BindingCycle:
             is_stopping = True
             raise
         finally:
+            self._plugins.unreserve([each for each in decisions if each.name not in bound_pods])
             self._volumes.forget(volumes)
             for each in decisions:
                 if each.name not in bound_pods:
@@ -142,6 +159,7 @@ class BindingCycle:
                 await self._settle(claim, reserved.claim(full) if reserved else None)
         for assignment in bound.assignments:
             await self._reporter.report_scheduled(assignment.pod, assignment.node)
+        await self._plugins.post_bind([each for each in decisions if each.name in bound_pods])
         return bound
 
     def _make_plan(self, decisions: Sequence[Decision]) -> Plan:
@@ -172,10 +190,14 @@ class BindingCycle:
         return frozenset(f"{decision.name.namespace}/{name}" for name in names if name)
 
     async def _wait_until_ready(
-        self, plan: Plan, volumes: Sequence[UnboundClaim], claims: Sequence[Raw]
+        self,
+        plan: Plan,
+        volumes: Sequence[UnboundClaim],
+        decisions: Sequence[Decision],
+        claims: Sequence[Raw],
     ) -> None:
         """
-        Wait until devices have their binding conditions and volumes are bound.
+        Wait until devices have their binding conditions, volumes are bound, and plugins are done.
 
         Meanwhile the cache shows the claims as written, so that other pods may use them.
         """
@@ -198,6 +220,7 @@ class BindingCycle:
             for claim in claims:
                 self._cache.settle_claim(full_name(claim), claim)
             await self._wait_without_slot(self._volumes.bind(volumes))
+        await self._plugins.pre_bind(decisions)
 
     async def _wait_without_slot(self, wait: Awaitable[None]) -> None:
         """Let other pods be bound during a wait that may be long."""

@@ -38,6 +38,7 @@ from dryrack.placement import (
 )
 from dryrack.scheduler.binding import REFUSALS, Binder, OvertakenError
 from dryrack.scheduler.binding_cycle import BindingCycle, Decision
+from dryrack.scheduler.binding_plugins import BindingPlugins, RejectionError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.binding_conditions import BindingConditions
 from dryrack.scheduler.claims.stale_claims import (
@@ -126,6 +127,10 @@ class Scheduler:
         self._cache = SchedulerCache(informers, allocator, self._queue, release)
         self._queue.on_flush = self._cache.forget_refusals
         self._cache.cluster.fleet.volumes.are_stored = True
+        plugins = BindingPlugins(
+            self._cache, client, clock, profiles=self._profiles, reporter=self._reporter
+        )
+        self._queue.on_change = plugins.notify
         self._binding_cycle = BindingCycle(
             self._cache,
             binder,
@@ -136,6 +141,7 @@ class Scheduler:
             slots=self._slots,
             group_of=lambda pod: self._groups.find_for_pod(pod),
             binding_timeout_of=lambda pod: settings.binding_timeout_seconds(scheduler_of(pod)),
+            plugins=plugins,
         )
         self._build_gangs(informers, settings)
         self._cache.pods.listen(self._on_pod)
@@ -240,8 +246,9 @@ class Scheduler:
                 message = f"{_describe(unit)} could not be bound: {error}"
                 await self._report_error(pods, message)
             self._queue.retry(unit)
-        except ReportError as error:
-            _logger.info("%s: the condition or event was not written: %s", _describe(unit), error)
+        except (RejectionError, ReportError) as error:
+            # A plugin failed, or the condition or event was not written.
+            _logger.info("%s: %s; retrying after a delay", _describe(unit), error)
             self._queue.retry_backed_off(unit)
         except Exception as error:
             component = current_component()
@@ -300,6 +307,17 @@ class Scheduler:
             except UnusableClaimError as error:
                 await self._reporter.report_error(raw, error.report)
                 raise
+            except RejectionError as error:
+                if not error.is_retried:
+                    self._queue.park_backed_off(name, error.changes)
+                # A pod that waited for a permission has a nominated node.
+                raw = self._cache.pods.get(*name) or raw
+                if error.is_error:
+                    await self._reporter.report_error(raw, str(error))
+                else:
+                    await self._report_unschedulable(raw, str(error))
+                if error.is_retried:
+                    raise
         elif outcome is not None:
             await self._handle_refusal(raw, wanted, outcome)
 
@@ -366,7 +384,7 @@ class Scheduler:
             result = self._post_filter.run_for_pod(
                 name, wanted, rank, profile=profile, refused=outcome
             )
-        self._queue.park(name, find_helpful_changes([raw], outcome))
+        self._queue.park(name, find_helpful_changes([raw], outcome, profile))
         self._cache.park_until_pod(name, [raw])
         if stale:
             await release_stale_claim(stale, wanted.pod, cache=self._cache, binder=self._binder)

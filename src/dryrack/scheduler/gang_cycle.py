@@ -37,6 +37,7 @@ from dryrack.placement import (
 )
 from dryrack.scheduler.binding import REFUSALS, OvertakenError
 from dryrack.scheduler.binding_cycle import Decision
+from dryrack.scheduler.binding_plugins import RejectionError
 from dryrack.scheduler.claims import UnusableClaimError
 from dryrack.scheduler.claims.stale_claims import (
     find_stale_claim,
@@ -296,6 +297,17 @@ class GangCycle:
             for each in decisions:
                 await self._reporter.report_error(each.raw, error.report)
             raise
+        except RejectionError as error:
+            # One member is rejected, so none of them is bound.
+            if not error.is_retried:
+                self._queue.park_backed_off(key, error.changes)
+            # Pods that waited for a permission have a nominated node.
+            state = self._table.state(key, self._post_filter.victims()) or state
+            report = _Report.ERROR if error.is_error else _Report.UNSCHEDULABLE
+            await self._release_and_report(key, state, f"{key}: {error}", report)
+            if error.is_retried:
+                raise
+            return
         self._post_filter.forget(key)
         for assignment in bound.assignments:
             self._table.mark_bound(assignment.pod)
@@ -337,7 +349,9 @@ class GangCycle:
             )
         self._cache.park_until_pod(key, state.pending)
         if result.reserved_seconds is None:
-            self._queue.park_backed_off(key, find_helpful_changes(state.pending, outcome))
+            profile = self._profiles[scheduler_of(state.pending[0])]
+            changes = find_helpful_changes(state.pending, outcome, profile)
+            self._queue.park_backed_off(key, changes)
         else:
             # Released capacity has to go to this gang first, so it is tried without back-off.
             self._queue.park(key)

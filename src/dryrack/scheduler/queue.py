@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from enum import Flag, auto
 from typing import TYPE_CHECKING, Generic, NamedTuple
 
 from dryrack.client.informer import Name
 from dryrack.client.workqueue import Key, WorkQueue
-from dryrack.placement import GangKey
+from dryrack.placement import Change, GangKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,18 +39,6 @@ BACKOFF_SECONDS_MAX = 10.0
 # kube-scheduler's podMaxInUnschedulablePodsDuration, and the interval in which it is checked.
 UNSCHEDULABLE_SECONDS_MAX = 300.0
 _FLUSH_SECONDS = 30.0
-
-
-class Change(Flag):
-    """A change of the cluster, by the units that it may help."""
-
-    POD_LEFT = auto()
-    """A pod left its node. A unit that lacks only devices is retried when these are released."""
-    NODE_LEFT = auto()
-    """A node was deleted or takes fewer pods, which may help pods with spread constraints."""
-    DEVICE_LEFT = auto()
-    """A node offers fewer devices, which may help pods whose selectors fail on one of them."""
-    OTHER = auto()
 
 
 _MOST_CHANGES = Change.POD_LEFT | Change.OTHER
@@ -140,6 +127,10 @@ class SchedulingQueue(WorkQueue[Key]):
         self._refusals: dict[Key, int] = {}
         # For some parked units, the pods that help when they are assigned to a node.
         self._is_helped_by: dict[Key, Callable[[Occupant], bool]] = {}
+        # Parked units that any pod helps that is assigned to a node, because a plugin says so.
+        self._until_any_pod: dict[Key, None] = {}
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each change: pods that wait for a permission are asked about again."""
 
     async def take(self) -> Key:
         """
@@ -160,6 +151,7 @@ class SchedulingQueue(WorkQueue[Key]):
         self._flush_at.pop(key, None)
         self._parked.pop(key, None)
         self._is_helped_by.pop(key, None)
+        self._until_any_pod.pop(key, None)
         self._unpark_from_claim(key)
 
     def counts(self, size_of: Callable[[Key], int]) -> dict[str, int]:
@@ -175,15 +167,21 @@ class SchedulingQueue(WorkQueue[Key]):
 
     def park(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
         """Retry the key after a change that may help it."""
-        self._parked[key] = _Parked(0.0, helped_by)
+        self._set_parked(key, _Parked(0.0, helped_by))
         self._schedule_flush(key)
 
     def park_backed_off(self, key: Key, helped_by: Change = _MOST_CHANGES) -> None:
         """Retry the key after a change that may help it, and after an increasing delay."""
         refusals = self._refusals.get(key, 0)
         self._refusals[key] = refusals + 1
-        self._parked[key] = _Parked(self._time.now() + self._backoff(refusals), helped_by)
+        self._set_parked(key, _Parked(self._time.now() + self._backoff(refusals), helped_by))
         self._schedule_flush(key)
+
+    def _set_parked(self, key: Key, parked: _Parked) -> None:
+        self._parked[key] = parked
+        self._until_any_pod.pop(key, None)
+        if Change.POD_PLACED in parked.helped_by:
+            self._until_any_pod[key] = None
 
     def _schedule_flush(self, key: Key) -> None:
         self._flush_at[key] = self._time.now() + UNSCHEDULABLE_SECONDS_MAX
@@ -215,17 +213,23 @@ class SchedulingQueue(WorkQueue[Key]):
         self._unpark(key)
         self._refusals.pop(key, None)
 
-    def wake(self, change: Change = Change.OTHER) -> None:
+    def wake(self, change: Change = Change.REST) -> None:
         """Retry the parked keys that the change may help."""
+        self.on_change()
         for key in [key for key, parked in self._parked.items() if parked.helped_by & change]:
             self._is_helped_by.pop(key, None)
             self._retry_parked(key)
 
     def _retry_parked(self, key: Key) -> None:
+        self._until_any_pod.pop(key, None)
         self.add_after(key, self._parked.pop(key).earliest - self._time.now())
 
     def wake_for_pod(self, pod: Occupant) -> None:
         """Retry the parked keys that a pod helps that was assigned to a node."""
+        self.on_change()
+        for key in [*self._until_any_pod]:
+            self._is_helped_by.pop(key, None)
+            self._retry_parked(key)
         for key in [key for key, helps in self._is_helped_by.items() if helps(pod)]:
             del self._is_helped_by[key]
             if key in self._parked:

@@ -36,6 +36,7 @@ from dryrack.kinds.resource import (
 )
 from dryrack.kinds.slice_decode import SliceDecoder
 from dryrack.placement import (
+    Change,
     Cluster,
     Fleet,
     Occupant,
@@ -50,7 +51,6 @@ from dryrack.scheduler.claims.extended_resources import (
     prefer_allocated,
 )
 from dryrack.scheduler.cluster_facts import ClusterFacts
-from dryrack.scheduler.queue import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.client.informer import Informer, Informers
     from dryrack.kinds.raw import Raw
-    from dryrack.placement import ExtendedResources, GangRefused, VolumeProblem
+    from dryrack.placement import ExtendedResources, GangRefused, Profile, VolumeProblem
     from dryrack.scheduler.binding import Plan
 
 # Fields by which a pod requires something of other pods.
@@ -69,7 +69,7 @@ _FIELDS_ABOUT_PODS = frozenset(("affinity", "topologySpreadConstraints"))
 class WaitingPods(Protocol):
     """Pods and gangs that wait for a change of the cluster."""
 
-    def wake(self, change: Change = Change.OTHER) -> None:
+    def wake(self, change: Change = Change.REST) -> None:
         """Retry those that the change may help."""
         ...
 
@@ -309,7 +309,7 @@ class SchedulerCache:
         """Check these nodes again for waiting pods, unless nothing changed on any node."""
         if nodes != NO_NODES:
             self._fleet.reopen(nodes)
-            self._waiting.wake()
+            self._waiting.wake(Change.DEVICE)
 
     def _on_node(self, old: Raw | None, new: Raw | None) -> None:
         name = name_of(new or old or {}).name
@@ -325,7 +325,7 @@ class SchedulerCache:
         if before is None or _scheduling_fields(before) != _scheduling_fields(node):
             self._fleet.put(node)
             takes_fewer = before is not None and _takes_fewer_pods(before, node)
-            self._waiting.wake(Change.NODE_LEFT if takes_fewer else Change.OTHER)
+            self._waiting.wake(Change.NODE_LEFT if takes_fewer else Change.NODE)
         elif before.status.images != node.status.images:
             self._fleet.put(node)
 
@@ -356,9 +356,13 @@ class SchedulerCache:
             self._retry_on(self._allocator.put_rule(decode(new, DeviceTaintRule)))
 
 
-def find_helpful_changes(pods: Iterable[Raw], refused: Unplaced | GangRefused) -> Change:
+def find_helpful_changes(
+    pods: Iterable[Raw], refused: Unplaced | GangRefused, profile: Profile
+) -> Change:
     """Return the changes that may help these pods, which were refused."""
     changes = Change.OTHER
+    for plugin in profile.filters:
+        changes |= plugin.hints or Change(0)
     if isinstance(refused, Unplaced) and refused.unresolvable is None:
         # An error on one node keeps a pod from all others until that node loses the device.
         changes |= Change.DEVICE_LEFT | Change.NODE_LEFT

@@ -46,8 +46,18 @@ def profile_of(
             for entry in _resolve(config.plugins.get(point, _NOTHING), everywhere)
         )
     )
+
+    def plugins_of(point: str, function: str) -> tuple[Plugin, ...]:
+        entries = _resolve(config.plugins.get(point, _NOTHING), everywhere)
+        plugins = (available.get(entry.name) for entry in entries)
+        return tuple(it for it in plugins if it is not None and getattr(it, function) is not None)
+
     return Profile(
         scheduler_name=name,
+        reserving=plugins_of("reserve", "reserve"),
+        permitting=plugins_of("permit", "permit"),
+        pre_binding=plugins_of("preBind", "pre_bind"),
+        post_binding=plugins_of("postBind", "post_bind"),
         filters=tuple(
             plugin
             for entry in filters

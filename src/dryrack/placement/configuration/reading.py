@@ -29,7 +29,7 @@ from dryrack.placement.configuration.model import (
     Plugins,
     PluginSet,
 )
-from dryrack.placement.plugins import SCHEDULER_PLUGINS
+from dryrack.placement.plugins import IN_TREE, SCHEDULER_PLUGINS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -59,6 +59,15 @@ OTHER_NAMES: Mapping[str, str] = {
     "BackfillScoring": "Backfill",
     "TopologyScoring": "TopologySpread",
     "WorkloadAwareScoring": "WorkloadAware",
+}
+# The extension points that plugins in Python can have, with their functions and their work.
+_FUNCTIONS: Mapping[str, tuple[str, str]] = {
+    "filter": ("filter", "filter nodes"),
+    "score": ("score", "score nodes"),
+    "reserve": ("reserve", "reserve"),
+    "permit": ("permit", "permit pods"),
+    "preBind": ("pre_bind", "work before pods are bound"),
+    "postBind": ("post_bind", "work after pods are bound"),
 }
 _WEIGHED = ("score", MULTI_POINT)
 # Fields without effect, with the reason.
@@ -274,10 +283,11 @@ class _Reader:
         elif entry.weight and path[-3] not in _WEIGHED:
             self._note((*path, "weight"), "has no effect: only score plugins have weights")
         plugin = self.available.get(name)
-        if plugin is not None and path[-3] == "filter" and plugin.filter is None:
-            self._problem((*path, "name"), f"{name} does not filter nodes", "remove it here")
-        if plugin is not None and path[-3] == "score" and plugin.score is None:
-            self._problem((*path, "name"), f"{name} does not score nodes", "remove it here")
+        attribute, verb = _FUNCTIONS.get(str(path[-3]), ("", ""))
+        # Plugins of kube-scheduler have work at points where dryrack does it elsewhere.
+        is_known = path[-3] in ("filter", "score") or name not in IN_TREE
+        if plugin is not None and attribute and is_known and getattr(plugin, attribute) is None:
+            self._problem((*path, "name"), f"{name} does not {verb}", "remove it here")
         return PluginEntry(name=name, weight=entry.weight)
 
     def _name(self, path: Path, name: str) -> str:

@@ -193,7 +193,7 @@ def _find_violations(state: ClusterState, *, skip_placement: bool) -> Iterator[V
     at_rest += find_miscounted_budgets(state.of(POD_DISRUPTION_BUDGETS), checkers.pods.values())
     at_rest += find_unprepared_claims(state.prepared, checkers.pods, claims)
     if not skip_placement and any(map(is_waiting, checkers.pods.values())):
-        held = volumes.held_pods()
+        held = volumes.held_pods() | _find_held_by_scheduler(checkers.pods)
         at_rest += find_schedulable_pods(
             each
             for kind in state.objects
@@ -202,6 +202,22 @@ def _find_violations(state: ClusterState, *, skip_placement: bool) -> Iterator[V
             if each.metadata.uid not in held
         )
     yield from (each for each in at_rest if each.subject not in settling)
+
+
+def _find_held_by_scheduler(pods: Mapping[str, Raw]) -> frozenset[str]:
+    """
+    Return the UIDs of pods that are pending for a reason that objects do not show.
+
+    A pod with a nominated node waits for a permission, for devices, or for the end of other pods. A
+    scheduler plugin that has rejected a pod names itself in the condition.
+    """
+    held = set()
+    for uid, pod in pods.items():
+        status = status_of(pod)
+        messages = (each.get("message") or "" for each in get(status, "conditions", ()))
+        if status.get("nominatedNodeName") or any(it.startswith("plugin ") for it in messages):
+            held.add(uid)
+    return frozenset(held)
 
 
 def _find_settling(state: ClusterState) -> frozenset[str]:
