@@ -41,6 +41,8 @@ capacity or devices. |
 binds the Pod. |
 | `GangDissolved` | Warning | The gang of the Pod cannot start completely, so the scheduler \
 deletes the Pods that it bound. |
+| `WaitingOnPermit` | Normal | A scheduler plugin in Python has not permitted the Pod yet. \
+The Pod keeps its node and its devices. |
 
 ## Events of virtual nodes
 

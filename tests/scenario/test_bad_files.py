@@ -137,7 +137,7 @@ def problems(text: str, folder: Path, *, head: str = HEAD) -> list[str]:
             "steps:\n- title: nothing\n",
             (
                 "s.yaml:4: steps[0]: the step does nothing; add one of apply, delete, evict, "
-                "scale, fail, heal, wait, expect"
+                "scale, patch, fail, heal, wait, expect"
             ),
         ),
         (

@@ -19,6 +19,7 @@ KIND = "Scenario"
 # What a scenario and an expectation have if they do not say.
 LIMIT = "1h"
 WITHIN = "30s"
+PATCH_TYPES = ("merge", "strategic", "json")
 
 _DURATION = {"pattern": r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"}
 Count = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -79,6 +80,27 @@ class ScaleTo(Part, frozen=True, kw_only=True):
 
     object: Annotated[str, Meta(description="KIND/[NAMESPACE/]NAME of a workload")]
     replicas: Annotated[Count, Meta(description="number of replicas")]
+
+
+class PatchOf(Part, frozen=True, kw_only=True):
+    """A change of objects, as `kubectl patch` makes it."""
+
+    object: Annotated[
+        str, Meta(description="KIND/[NAMESPACE/]NAME with * patterns; all matching are patched")
+    ]
+    patch: Annotated[
+        Any, Meta(description="the fields to change; for the type json, a list of operations")
+    ]
+    type: Annotated[
+        str,
+        Meta(
+            description="patch type of the Kubernetes API; strategic only for built-in kinds",
+            extra_json_schema={"enum": list(PATCH_TYPES)},
+        ),
+    ] = "merge"
+    subresource: Annotated[
+        str, Meta(description="subresource to patch, for example status; default: the object")
+    ] = ""
 
 
 class LogExpectation(Part, frozen=True, kw_only=True):
@@ -164,6 +186,9 @@ class Step(Part, frozen=True, kw_only=True):
         ),
     ] = ()
     scale: Annotated[ScaleTo | None, Meta(description="workload to scale")] = None
+    patch: Annotated[
+        PatchOf | None, Meta(description="objects to patch, or their status subresource")
+    ] = None
     fail: Annotated[
         tuple[str, ...],
         Meta(description="faults that start, for example: node worker-1 ready=false for 30s"),

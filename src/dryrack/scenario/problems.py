@@ -18,22 +18,25 @@ from dryrack.base.limits import (
 from dryrack.base.text import hint
 from dryrack.cluster.faults import FaultWordsError, read_healing, read_injection
 from dryrack.kinds.paths import get
+from dryrack.kinds.registry import KINDS
 from dryrack.kinds.releases import Release, ReleaseError
 from dryrack.kinds.shape import Path, described, render
 from dryrack.kinds.text.source_positions import parse_path
 from dryrack.kubeletplugin import DevicesError, read_devices
+from dryrack.scenario.model import PATCH_TYPES
 from dryrack.scenario.references import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dryrack.kinds.documents import Document, Problem
-    from dryrack.scenario.model import Expectation, Fleet, Scenario, Step
+    from dryrack.scenario.model import Expectation, Fleet, PatchOf, Scenario, Step
 
-ACTIONS = ("apply", "delete", "evict", "scale", "fail", "heal", "wait")
+ACTIONS = ("apply", "delete", "evict", "scale", "patch", "fail", "heal", "wait")
 SUBJECTS = ("object", "devices", "published", "log", "event", "gone")
 EXHIBITS = ("claims", "devices", "events", "gangs", "nodes", "pods", "slices")
 _EXHIBITS = {"log": ("container", "has"), "object": ("fields",)}
+_BUILT_IN = frozenset(kind.kind for kind in KINDS)
 _FILE_ENDINGS = (".yaml", ".yml", ".json")
 NO_OBJECT = "an object without its name or kind"
 NAME_IT = "write apiVersion, kind and metadata.name"
@@ -170,10 +173,37 @@ def _step(place: Path, step: Step, limit: float | None) -> Iterator[tuple[Path, 
         yield from _reference((*place, "scale", "object"), step.scale.object)
         if step.scale.replicas < 0:
             yield (*place, "scale", "replicas"), f"{step.scale.replicas}", "write 0 or more"
+    if step.patch is not None:
+        yield from _patch((*place, "patch"), step.patch)
     for index, each in enumerate(step.expect):
         yield from _expectation((*place, "expect", index), each)
     for index, output in enumerate(step.show):
         yield from _check_show((*place, "show", index), output)
+
+
+def _patch(place: Path, each: PatchOf) -> Iterator[tuple[Path, str, str]]:
+    yield from _reference((*place, "object"), each.object)
+    body = (*place, "patch")
+    if each.type not in PATCH_TYPES:
+        yield (*place, "type"), f"unknown patch type {each.type!r}", hint(each.type, PATCH_TYPES)
+        return
+    if each.type == "json":
+        if not isinstance(each.patch, list) or not all(isinstance(it, dict) for it in each.patch):
+            fix = "write a list, as in [{op: replace, path: /spec/replicas, value: 2}]"
+            yield body, f"expected a list of operations, got {described(each.patch)}", fix
+        return
+    if not isinstance(each.patch, dict):
+        fix = "write the fields to change, as in {status: {…}}"
+        yield body, f"expected a mapping, got {described(each.patch)}", fix
+        return
+    reference = Reference.parse(each.object)
+    is_built_in = reference is not None and reference.kind in _BUILT_IN
+    if is_built_in and not each.subresource and set(each.patch) == {"status"}:
+        # The API server would ignore it.
+        fix = "add subresource: status"
+        yield place, f"the status of {each.object} is a subresource", fix
+    if each.subresource == "status" and "status" not in each.patch:
+        yield body, "the patch of a status has no status", "write {status: {…}}"
 
 
 def _faults(

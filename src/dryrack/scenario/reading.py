@@ -52,6 +52,14 @@ class LoadedScenario:
     name: str
     scenario: Scenario
     files: Mapping[str, tuple[Raw, ...]]
+    document: Document | None = None
+    """The file, for messages; None if the scenario was not read from a file."""
+
+    def describe_place(self, path: shape.Path) -> str:
+        """Return the file, the line, and the path of a field, for messages."""
+        if self.document is None:
+            return shape.render(path)
+        return f"{self.document.file}:{self.document.place(path).line}: {shape.render(path)}"
 
     def objects_of(self, entries: Iterable[Any]) -> list[Raw]:
         """Return the objects of entries of `apply`, `delete` or `objects`, in order."""
@@ -102,7 +110,7 @@ def read_scenario(data: bytes | str, file: str, *, name: str, folder: Path) -> L
     wrong += problems_of(document, scenario)
     if wrong:
         raise ScenarioError(sorted(wrong, key=lambda each: (each.file != file, each.line)))
-    return LoadedScenario(name, scenario, files)
+    return LoadedScenario(name, scenario, files, document)
 
 
 def scenario_problems(data: bytes, file: str) -> tuple[Problem, ...]:

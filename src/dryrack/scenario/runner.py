@@ -14,9 +14,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from dryrack.base.durations import seconds_in
 from dryrack.base.errors import ContentError, DryrackError
-from dryrack.client.client import MERGE_PATCH
+from dryrack.client.client import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from dryrack.client.endpoints import CLAIMS, NODES, PODS
-from dryrack.client.errors import AlreadyExistsError, NotFoundError, TooManyRequestsError
+from dryrack.client.errors import (
+    AlreadyExistsError,
+    ApiError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from dryrack.client.timekeeping import deadline, sleep
 from dryrack.kinds.paths import get, status_of
 from dryrack.scenario.expectations import describe, find_failures
@@ -33,13 +38,15 @@ if TYPE_CHECKING:
 
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
-    from dryrack.scenario.model import Expectation, Scenario, Step
+    from dryrack.kinds.shape import Path
+    from dryrack.scenario.model import Expectation, PatchOf, Scenario, Step
     from dryrack.scenario.reading import LoadedScenario
     from dryrack.scenario.replay.placements import PodPlacement
     from dryrack.scenario.step_output import StepOutput
     from dryrack.scenario.world import World
 
 MANAGER = "dryrack-scenario"
+_PATCH_TYPES = {"merge": MERGE_PATCH, "strategic": STRATEGIC_PATCH, "json": JSON_PATCH}
 # How soon a change is looked at; the pause grows with the time of waiting.
 _LOOK_SECONDS = 0.1
 _LOOK_SHARE = 0.1
@@ -196,7 +203,7 @@ class _Run:
         results: list[ExpectationOutcome] = []
         problem = ""
         try:
-            await self._act(step)
+            await self._act(step, index)
             results = await self._check_expectations(step)
             problem = await self._world.invariants.after_step()
         except DryrackError as error:
@@ -221,7 +228,7 @@ class _Run:
             self._ends[index].set()
         return outcome
 
-    async def _act(self, step: Step) -> None:
+    async def _act(self, step: Step, index: int) -> None:
         for words in step.fail:
             await self._world.faults.begin(words)
         for words in step.heal:
@@ -246,6 +253,8 @@ class _Run:
             await self._evict(step.evict)
         elif step.scale is not None:
             await self._scale(step.scale.object, step.scale.replicas)
+        elif step.patch is not None:
+            await self._patch(step.patch, ("steps", index, "patch"))
         elif step.wait:
             await sleep(self._world.clock, _seconds(step.wait))
 
@@ -335,6 +344,28 @@ class _Run:
         except NotFoundError:
             if not self._setting.skips_missing:
                 raise
+
+    async def _patch(self, wanted: PatchOf, path: Path) -> None:
+        """Patch all matching objects; an error names the line of the step."""
+        reference = Reference.parse(wanted.object)
+        assert reference is not None, "a scenario that was read names objects as it must"
+        where = self._loaded.describe_place(path)
+        endpoint = await self._endpoint_of(reference)
+        matching = [each for each in await self._world.list(endpoint) if reference.fits(each)]
+        if not matching and not self._setting.skips_missing:
+            raise ContentError(f"{where}: {reference}: cannot patch it: not found")
+        for obj in matching:
+            try:
+                await self._world.client.patch(
+                    endpoint,
+                    obj["metadata"]["name"],
+                    wanted.patch,
+                    namespace=obj["metadata"].get("namespace", ""),
+                    subresource=wanted.subresource,
+                    media_type=_PATCH_TYPES[wanted.type],
+                )
+            except ApiError as error:
+                raise ContentError(f"{where}: {name_in(obj)}: {error.message}") from None
 
     async def _resolve(self, obj: Raw) -> tuple[Endpoint, Raw]:
         """Return the endpoint of an object, and the object with a namespace."""

@@ -185,8 +185,15 @@ class Case:
         if explanation.chosen:
             print_line(f"{paint(name, 'bold')} has no node yet")
             print_said(said, "", self.now)
+            if said is not None and said.message.startswith("plugin "):
+                print_line("a node is free for it, but a plugin of the scheduler rejects it")
+                return
             _print_outlook(explanation)
-            if said is None:
+            if pod.status.nominated_node_name:
+                see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
+                node = pod.status.nominated_node_name
+                print_line(shown(f"it waits for node {node}; to print its events, run: {see}"))
+            elif said is None:
                 scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
                 fix = "check that this scheduler runs"
                 print_line(f"scheduler {scheduler} has not reported on it yet; {fix}")
