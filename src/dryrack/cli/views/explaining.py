@@ -191,8 +191,8 @@ class Case:
             _print_outlook(explanation)
             if pod.status.nominated_node_name:
                 see = f"kubectl describe pod {pod.metadata.name} -n {pod.metadata.namespace}"
-                node = pod.status.nominated_node_name
-                print_line(shown(f"it waits for node {node}; to print its events, run: {see}"))
+                nominated = pod.status.nominated_node_name
+                print_line(shown(f"it waits for node {nominated}; to print its events, run: {see}"))
             elif said is None:
                 scheduler = shown(pod.spec.scheduler_name or "default-scheduler")
                 fix = "check that this scheduler runs"
