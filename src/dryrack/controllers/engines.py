@@ -31,6 +31,7 @@ from dryrack.controllers.garbage_collector import Collection
 from dryrack.controllers.jobs.completion import JobController
 from dryrack.controllers.loadbalancers import LoadBalancerController
 from dryrack.controllers.namespaces import NamespaceController
+from dryrack.controllers.nodes.device_faults import DeviceFaults
 from dryrack.controllers.nodes.eviction import TaintEviction
 from dryrack.controllers.nodes.heartbeat import Heartbeat
 from dryrack.controllers.nodes.readiness import NodeLifecycleController
@@ -98,7 +99,7 @@ def compute_domains() -> Engine:
 
 
 ENGINES = (
-    Engine("kubelet", (Heartbeat, VirtualKubelet)),
+    Engine("kubelet", (Heartbeat, VirtualKubelet, DeviceFaults)),
     Engine("claims", (ClaimCreation, GroupClaimCreation, ClaimRelease)),
     Engine(
         "garbage-collector",

@@ -7,10 +7,15 @@ from dryrack.base.lazy import exports
 if TYPE_CHECKING:
     from dryrack.hardware.faults import (
         DEVICE_FAULT,
+        FAULT_LABEL,
+        FAULT_NODE,
         KUBELET_RESTART,
+        LOST_TAINT,
         NO_FAULTS,
         NODE_FAULT,
         NODE_FAULT_PARTS,
+        UNHEALTHY_TAINT,
+        DeviceFault,
         FaultError,
         Health,
         NodeFaults,
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
         MANAGED_BY,
         MANAGER,
         SOURCE,
+        is_managed_slice,
         node_owner,
         slices_of,
         source_label,
@@ -52,10 +58,10 @@ else:
         __name__,
         {
             "faults": (
-                "DEVICE_FAULT KUBELET_RESTART NODE_FAULT NODE_FAULT_PARTS NO_FAULTS "
-                "FaultError Health NodeFaults PrepareFault PrepareMode device_annotation "
-                "fault_lines faults_of add_expiry node_annotation read_device_faults "
-                "read_node_fault"
+                "DEVICE_FAULT FAULT_LABEL FAULT_NODE KUBELET_RESTART LOST_TAINT NODE_FAULT "
+                "NODE_FAULT_PARTS NO_FAULTS UNHEALTHY_TAINT DeviceFault FaultError Health "
+                "NodeFaults PrepareFault PrepareMode add_expiry device_annotation fault_lines "
+                "faults_of node_annotation read_device_faults read_node_fault"
             ),
             "inventory": (
                 "Assignment Batch Inventory Origin Overlay Pool Section Source SourceKind ThisNode"
@@ -63,23 +69,30 @@ else:
             "matching": "Matched Matcher pools_of",
             "node_terms": "EVERY_NODE INSTANCE_TYPE of_labels",
             "overlay_capacity": "find_capacity_mismatches",
-            "slicing": "MANAGED_BY MANAGER SOURCE node_owner slices_of source_label",
+            "slicing": (
+                "MANAGED_BY MANAGER SOURCE is_managed_slice node_owner slices_of source_label"
+            ),
         },
     )
 
 __all__ = [
     "DEVICE_FAULT",
     "EVERY_NODE",
+    "FAULT_LABEL",
+    "FAULT_NODE",
     "INSTANCE_TYPE",
     "KUBELET_RESTART",
+    "LOST_TAINT",
     "MANAGED_BY",
     "MANAGER",
     "NODE_FAULT",
     "NODE_FAULT_PARTS",
     "NO_FAULTS",
     "SOURCE",
+    "UNHEALTHY_TAINT",
     "Assignment",
     "Batch",
+    "DeviceFault",
     "FaultError",
     "Health",
     "Inventory",
@@ -100,6 +113,7 @@ __all__ = [
     "fault_lines",
     "faults_of",
     "find_capacity_mismatches",
+    "is_managed_slice",
     "node_annotation",
     "node_owner",
     "of_labels",

@@ -45,6 +45,12 @@ KUBELET_RESTART = "dryrack.dev/kubelet-restart"
 # An unhealthy device is not allocated to other claims; claims that have it keep it.
 UNHEALTHY_TAINT = DeviceTaint(key="dryrack.dev/unhealthy", effect="NoSchedule")
 
+# A lost device of a driver that dryrack does not run: only the driver can remove it from its slice.
+LOST_TAINT = DeviceTaint(key="dryrack.dev/lost", effect="NoSchedule")
+# The label of DeviceTaintRules that are faults, and the annotation with their node.
+FAULT_LABEL = "dryrack.dev/fault"
+FAULT_NODE = "dryrack.dev/fault-node"
+
 _UNTIL = re.compile(r"(?P<fault>.*\S)\s+until\s+(?P<until>\S+)", re.DOTALL)
 _DEVICE_FAULTS = "unhealthy, unknown, lost or taint=KEY[=VALUE]:EFFECT"
 _NODE_FAULTS = {

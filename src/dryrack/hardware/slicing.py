@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from dryrack.hardware.inventory import EveryNode, PerDevice, SelectedNodes, ThisNode
 from dryrack.kinds.meta import ObjectMeta, OwnerReference
+from dryrack.kinds.paths import get
 from dryrack.kinds.resource import ResourcePool, ResourceSlice, ResourceSliceSpec
 from dryrack.kinds.validation.names import label_value
 from dryrack.kinds.validation.slices import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from dryrack.hardware.inventory import Pool, Section, Source
+    from dryrack.kinds.raw import Raw
 
 MANAGED_BY = "kwok.x-k8s.io/managed-by"
 MANAGER = "dra-kwok-driver"
@@ -43,6 +45,14 @@ SOURCE = "dryrack.dev/source"
 """The label with the source of the devices, for publishers that cannot read the source itself."""
 
 FIRST_GENERATION = 1
+# The labels of slices that dryrack publish and dryrack plugin manage.
+_OWN_LABELS = {(MANAGED_BY, MANAGER), ("app.kubernetes.io/managed-by", "dryrack-plugin")}
+
+
+def is_managed_slice(each: Raw) -> bool:
+    """Return whether a publisher of dryrack manages a slice."""
+    return not _OWN_LABELS.isdisjoint(get(each["metadata"], "labels", {}).items())
+
 
 _NAME_MAX = 253
 _LABEL_MAX = 63

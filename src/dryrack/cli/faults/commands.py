@@ -69,7 +69,8 @@ def device(
     Make devices fail, or end their faults.
 
     The ResourceSlices and the Pods of the devices show the fault, on virtual nodes and on nodes
-    with dryrack plugin. A new fault replaces the earlier faults of a device.
+    with dryrack plugin. On virtual nodes, DeviceTaintRules taint devices of other drivers. A new
+    fault replaces the earlier faults of a device.
     """
     from dryrack.cli.faults.targets import OK, heal_devices
 
@@ -290,6 +291,9 @@ def clear(
         from dryrack.cli.faults.plane_faults import clear_all
 
         count += len(_on_cluster(where, clear_all))
+        from dryrack.cli.faults.device_rules import delete_rules
+
+        _on_cluster(where, delete_rules)
     say(f"{count} faults ended" if count != 1 else "1 fault ended")
 
 
@@ -304,6 +308,7 @@ def _tell_plane(kind: str, words: Sequence[str], length: str, where: _Where) -> 
 
 def _fail(words: str, length: str, where: _Where, *, shows: str = "") -> Sequence[Raw]:
     """Inject a fault; return the nodes of the target, `NODE` or `NODE/DEVICE`, afterwards."""
+    from dryrack.cli.faults.device_rules import find_tainted_drivers
     from dryrack.cli.faults.targets import Cluster, find_foreign_drivers
     from dryrack.client.endpoints import NODES, SLICES
     from dryrack.cluster import SystemChance, SystemClock
@@ -330,8 +335,14 @@ def _fail(words: str, length: str, where: _Where, *, shows: str = "") -> Sequenc
             return ()
         slices = (await client.list(SLICES)).items if device else ()
         nodes = Cluster((await client.list(NODES)).items).nodes_like(node)
-        for driver in find_foreign_drivers(Cluster(nodes, slices), device):
-            say(f"driver {shown(driver)}: dryrack does not manage its slices and leaves them as is")
+        foreign = find_foreign_drivers(Cluster(nodes, slices), device)
+        tainted = await find_tainted_drivers(client, foreign)
+        for driver in foreign:
+            what = f"driver {shown(driver)}: dryrack does not manage its slices"
+            if driver in tainted:
+                say(f"{what}; DeviceTaintRules taint its devices until the fault ends")
+            else:
+                say(f"{what} and leaves them as is")
         return nodes
 
     return _on_cluster(where, work)

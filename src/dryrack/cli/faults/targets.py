@@ -17,15 +17,13 @@ from dryrack.cli.files import UsageError
 from dryrack.client.timekeeping import timestamp
 from dryrack.hardware import (
     DEVICE_FAULT,
-    MANAGED_BY,
-    MANAGER,
     NODE_FAULT,
     NODE_FAULT_PARTS,
     faults_of,
+    is_managed_slice,
     node_annotation,
 )
 from dryrack.kinds.paths import get
-from dryrack.kubeletplugin import PLUGIN_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 OK = "ok"
 NODE_OK = (OK, *(f"{part}={OK}" for part in NODE_FAULT_PARTS))
-# The labels of slices that dryrack publish and dryrack plugin manage.
-_OURS = {(MANAGED_BY, MANAGER), PLUGIN_LABEL}
 Changes = dict[str, dict[str, str | None]]
 """By node name, annotations and their values; None removes an annotation."""
 
@@ -62,11 +58,10 @@ def find_foreign_drivers(cluster: Cluster, pattern: str) -> tuple[str, ...]:
     drivers = set()
     for each in cluster.slices:
         spec = each["spec"]
-        labels = get(each["metadata"], "labels", {})
         names = {device["name"] for device in get(spec, "devices", ())}
         failing = names & faulty.get(spec.get("nodeName"), set())
         is_meant = any(fnmatchcase(name, pattern) for name in failing)
-        if is_meant and not _OURS & labels.items():
+        if is_meant and not is_managed_slice(each):
             drivers.add(spec["driver"])
     return tuple(sorted(drivers))
 
