@@ -108,7 +108,7 @@ def test_a_smaller_scenario_breaks_the_same_expectation(monkeypatch: pytest.Monk
     """One that does not create the object any more breaks another one, and is not taken."""
     documents: list[dict[str, Any]] = []
 
-    def run(document: dict[str, Any], seed: int, faults: int) -> SeedOutcome:
+    def run(document: dict[str, Any], seed: int, faults: int, _: object) -> SeedOutcome:
         documents.append(document)
         names = [step["apply"][0] for step in document["steps"] if "apply" in step]
         problem = "status.phase is Pending, not Running" if "pod" in names else "there is none"

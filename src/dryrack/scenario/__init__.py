@@ -16,7 +16,8 @@ if TYPE_CHECKING:
         run_in_real_time,
         run_in_virtual_time,
     )
-    from dryrack.scenario.fuzzing.fuzzing import SeedOutcome, fuzz
+    from dryrack.scenario.fuzzing.fuzzing import FuzzInput, SeedOutcome, fuzz
+    from dryrack.scenario.fuzzing.user_worlds import UserWorld
     from dryrack.scenario.invariants.at_rest import PreparedClaims
     from dryrack.scenario.invariants.cluster_state import (
         ClusterState,
@@ -71,7 +72,8 @@ else:
             "replay.recording": "record",
             "replay.replacement": "with_fleet with_objects without_place",
             "runner": "SilentObserver Observer title_of",
-            "fuzzing.fuzzing": "SeedOutcome fuzz",
+            "fuzzing.fuzzing": "FuzzInput SeedOutcome fuzz",
+            "fuzzing.user_worlds": "UserWorld",
         },
     )
 
@@ -84,6 +86,7 @@ __all__ = [
     "Comparison",
     "EmbeddedRun",
     "Fidelity",
+    "FuzzInput",
     "Invariant",
     "InvariantResult",
     "LoadedScenario",
@@ -97,6 +100,7 @@ __all__ = [
     "Step",
     "StepOutcome",
     "StepOutput",
+    "UserWorld",
     "Verdict",
     "Violation",
     "anonymous",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dryrack.cluster.faults import FaultInjector
     from dryrack.kubeletplugin import VirtualDrivers
     from dryrack.scenario.journal import Journal
+    from dryrack.scheduler import SchedulerSettings
     from dryrack.store import Event, Store
 
 # Longer than a pod that is deleted may take, a node counts as lost, and a refused pod waits.
@@ -125,9 +126,11 @@ class StoreInvariants:
         client: Client,
         faults: InjectedFaults,
         drivers: VirtualDrivers | None,
+        scheduling: SchedulerSettings | None = None,
     ) -> None:
         self._client = client
         self._drivers = drivers
+        self._scheduling = scheduling
         self._clock = clock = faults.clock
         self._faults = faults
         self._checkers = Checkers()
@@ -165,7 +168,8 @@ class StoreInvariants:
         held = stored.held_pods()
         snapshot = await read_snapshot(self._client, DECISION_KINDS)
         objects = [each for each in snapshot.objects if each.metadata.uid not in held]
-        found = [*self._checkers.at_rest(), *find_schedulable_pods(objects), *stored.violations()]
+        found = [*self._checkers.at_rest(), *stored.violations()]
+        found += find_schedulable_pods(objects, self._scheduling)
         found += find_miscounted_budgets(budgets, pods.values())
         if self._drivers is not None:
             prepared = prepared_by(self._drivers)

@@ -221,7 +221,9 @@ async def embedded_world(
         is_virtual = isinstance(clock, VirtualClock)
         injector = FaultInjector.of_board(cluster.client, board)
         faults = InjectedFaults(injector, journal, skips_missing=how.skips_missing)
-        invariants = StoreInvariants(cluster.plane.store, cluster.client, faults, drivers)
+        invariants = StoreInvariants(
+            cluster.plane.store, cluster.client, faults, drivers, how.scheduling
+        )
         yield EmbeddedWorld(cluster, journal, faults, invariants, drivers, is_virtual)
 
 

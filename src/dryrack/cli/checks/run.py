@@ -7,20 +7,18 @@ import socket
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.durations import seconds_in
-from dryrack.base.errors import ContentError, DryrackError
+from dryrack.base.errors import DryrackError
 from dryrack.base.escaping import visible, visible_lines, xml_lines
 from dryrack.cli.checks.options import CheckFormat
-from dryrack.cli.files import UsageError, read_sources
+from dryrack.cli.files import UsageError
+from dryrack.cli.objects import load_documents
 from dryrack.cli.output import Format, many, print_data, print_table, say
 from dryrack.cli.views.sources import Source, on_cluster
 from dryrack.cluster import MODELS, SystemClock
-from dryrack.kinds.catalog import Typed, typed
-from dryrack.kinds.documents import latest, read
 from dryrack.kubeletplugin import read_checkpoints
 from dryrack.scenario import (
     ClusterState,
@@ -32,6 +30,8 @@ from dryrack.scenario import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dryrack.cli.checks.options import CheckOptions
     from dryrack.client.client import Client
     from dryrack.client.endpoints import Endpoint
@@ -92,21 +92,12 @@ def _prepared_in(options: CheckOptions) -> tuple[PreparedClaims, ...]:
 
 def _state_of_files(names: Sequence[str], prepared: tuple[PreparedClaims, ...]) -> ClusterState:
     """Return the objects of files; a kind without an object counts as not read."""
-    readings = [read(source.content, source.name) for source in read_sources(names)]
-    problems = [problem for reading in readings for problem in reading.problems]
     endpoints = {model: endpoint for endpoint, model in reversed(tuple(MODELS.items()))}
     objects: dict[Endpoint, list[Raw]] = defaultdict(list)
-    documents, _ = latest(each for it in readings for each in it.documents)
-    for document in documents:
-        found = typed(document)
-        if isinstance(found, Typed):
-            endpoint = endpoints.get(type(found.object))
-            if endpoint is not None:
-                objects[endpoint].append(_with_identity(found.raw, document.identity))
-        elif isinstance(found, Sequence):
-            problems += found
-    if problems:
-        raise ContentError("\n".join(dict.fromkeys(map(str, problems))))
+    for document, found in load_documents(names):
+        endpoint = None if found is None else endpoints.get(type(found.object))
+        if found is not None and endpoint is not None:
+            objects[endpoint].append(_with_identity(found.raw, document.identity))
     present = {endpoint.resource for endpoint in objects}
     unread = {
         each.resource: _NOT_IN_FILES.format(f"{each.kind}s")

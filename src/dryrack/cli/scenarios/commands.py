@@ -21,6 +21,7 @@ app = typer.Typer(
 _where_option = panel("Control plane or cluster")
 _change_option = panel("Changes")
 _result_option = panel("Results")
+_input_option = panel("Your manifests")
 
 Name = Annotated[
     str, argument(metavar="NAME", help="Name of a scenario from: dryrack scenario list.")
@@ -133,7 +134,10 @@ class FuzzOptions:
     Run random scenarios with faults and check all invariants.
 
     The seed determines nodes, devices, Pods, gangs and faults. If a scenario fails, the command
-    writes the smallest scenario that also fails; run it with: dryrack scenario run.
+    writes the smallest scenario that also fails, and prints the command that runs it again.
+
+    With -f, the nodes, slices, classes and workloads are those of your manifests. The seed
+    determines faults, and when workloads are created, scaled and deleted.
 
     Exit status 0: all scenarios pass.
     Exit status 1: a scenario fails.
@@ -147,6 +151,30 @@ class FuzzOptions:
     keep_in: Annotated[
         str, option("--keep-in", metavar="DIR", help="Directory for scenarios that fail.")
     ] = "."
+    files: Annotated[
+        tuple[str, ...],
+        _input_option(
+            "-f",
+            "--filename",
+            metavar="FILE",
+            help="Use these manifests instead of random nodes and workloads: a YAML or JSON file, "
+            "or a directory; - is standard input. Repeatable.",
+        ),
+    ] = ()
+    nodes: Annotated[
+        int | None, _input_option(help="Number of nodes, if -f has no Node. Default: 3.", min=1)
+    ] = None
+    devices: Annotated[
+        tuple[str, ...],
+        _input_option(metavar="KIND:COUNT", help="Devices of each node, as with dryrack up."),
+    ] = ()
+    instance_type: Annotated[
+        str,
+        _input_option(metavar="TYPE", help="Instance type of the nodes, if -f has no Node."),
+    ] = ""
+    scheduler_config: Annotated[
+        str, _input_option(metavar="FILE", help="Scheduler configuration whose profiles to use.")
+    ] = ""
     output: Output = Format.TABLE
 
 

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
+    from dryrack.scenario.fuzzing.user_worlds import UserWorld
+    from dryrack.scheduler import SchedulerSettings
+
+
+def no_settings() -> None:
+    """Return None, for the default settings of the scheduler."""
 
 
 _EXPECTATION = "step: "
@@ -53,14 +59,27 @@ class SeedOutcome:
     """The smallest failing scenario, as a file."""
 
 
-def fuzz(seeds: Sequence[int], faults: int, *, jobs: int = 1) -> Iterator[SeedOutcome]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FuzzInput:
+    """The input of a user; each process gets a copy."""
+
+    world: UserWorld | None = None
+    """None: random nodes and workloads."""
+    scheduling: Callable[[], SchedulerSettings | None] = no_settings
+    """Returns the settings of the scheduler; None for the defaults."""
+
+
+def fuzz(
+    seeds: Sequence[int], faults: int, *, jobs: int = 1, given: FuzzInput | None = None
+) -> Iterator[SeedOutcome]:
     """Run every seed in turn, with so many faults each, in several processes."""
+    given = given or FuzzInput()
     if jobs <= 1:
-        yield from (try_seed(seed, faults) for seed in seeds)
+        yield from (try_seed(seed, faults, given) for seed in seeds)
         return
     context = get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin) as pool:
-        yield from pool.map(partial(try_seed, faults=faults), seeds)
+        yield from pool.map(partial(try_seed, faults=faults, given=given), seeds)
 
 
 def _begin() -> None:
@@ -74,18 +93,21 @@ def run_seed(seed: int, faults: int) -> SeedOutcome:
     return _run(random_scenario(seed, faults), seed, faults)
 
 
-def try_seed(seed: int, faults: int) -> SeedOutcome:
+def try_seed(seed: int, faults: int, given: FuzzInput | None = None) -> SeedOutcome:
     """Run a random world, and shrink the scenario of a failure."""
-    document = random_scenario(seed, faults)
-    found = _run(document, seed, faults)
+    given = given or FuzzInput()
+    make = random_scenario if given.world is None else given.world.scenario
+    document = make(seed, faults)
+    settings = given.scheduling()
+    found = _run(document, seed, faults, settings)
     if not found.problem:
         return found
     kind = _kind(found.problem)
     if kind == _RESTLESS:
         # Every look at a smaller one would take minutes.
         return replace(found, scenario=scenario_text(document, seed, found.problem))
-    smallest = shrink(document, lambda it: _kind(_run(it, seed, faults).problem) == kind)
-    last = _run(smallest, seed, faults)
+    smallest = shrink(document, lambda it: _kind(_run(it, seed, faults, settings).problem) == kind)
+    last = _run(smallest, seed, faults, settings)
     return SeedOutcome(
         seed=seed,
         faults=faults,
@@ -112,19 +134,24 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def _run(document: Raw, seed: int, faults: int) -> SeedOutcome:
+def _run(
+    document: Raw, seed: int, faults: int, settings: SchedulerSettings | None = None
+) -> SeedOutcome:
     try:
-        return _outcome(document, seed, faults)
+        return _outcome(document, seed, faults, settings)
     finally:
         # A whole cluster is garbage now, of which parts know each other.
         gc.collect()
 
 
-def _outcome(document: Raw, seed: int, faults: int) -> SeedOutcome:
+def _outcome(
+    document: Raw, seed: int, faults: int, settings: SchedulerSettings | None
+) -> SeedOutcome:
     text = yaml.dump(document, Dumper=_PlainDumper, sort_keys=False)
     loaded = read_scenario(text, f"seed {seed}", name=f"seed-{seed}", folder=Path())
     try:
-        outcome = run_in_virtual_time(loaded, EmbeddedRun(seed=seed, skips_missing=True))
+        how = EmbeddedRun(seed=seed, skips_missing=True, scheduling=settings)
+        outcome = run_in_virtual_time(loaded, how)
     except RestlessError as error:
         return SeedOutcome(seed=seed, faults=faults, problem=f"{_RESTLESS}: {error}")
     except Exception as error:  # noqa: BLE001 - an engine that ends by an error is what is looked for

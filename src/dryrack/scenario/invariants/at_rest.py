@@ -172,8 +172,17 @@ def _is_ours(pod: Pod) -> bool:
     return is_named and not pod.spec.scheduling_gates
 
 
-def find_schedulable_pods(objects: Iterable[KubernetesObject]) -> Iterator[Violation]:
-    """Return violations for pods and gangs that could be placed if all were tried now."""
+def find_schedulable_pods(
+    objects: Iterable[KubernetesObject], scheduling: SchedulerSettings | None = None
+) -> Iterator[Violation]:
+    """
+    Return violations for pods and gangs that could be placed if all were tried now.
+
+    With plugins that reject bindings it is not known, so there are none.
+    """
+    profiles = {} if scheduling is None else scheduling.profiles
+    if any(profile.binding_plugins for profile in profiles.values()):
+        return
     world = World.of(tuple(objects))
     waiting = [
         pod.full_name
@@ -182,7 +191,7 @@ def find_schedulable_pods(objects: Iterable[KubernetesObject]) -> Iterator[Viola
     ]
     if not waiting:
         return
-    found = what_if(world, Settings(chance=SeededChance()))
+    found = what_if(world, Settings(chance=SeededChance(), profiles=profiles))
     for name in waiting:
         if name in found.nodes:
             message = f"is pending, although it fits on node {found.nodes[name]}"
