@@ -43,6 +43,8 @@ const GROUP_GAP = 1;
 const TITLED_MAX = 60;
 /** Groups side by side that are tried. */
 const COLUMNS_MAX = 4;
+/** A longer task would delay input. */
+const PAUSE_AFTER_MS = 12;
 /** Widths that are tried, as parts of the one that would do if nothing were left over. */
 const WIDTHS = [1, 0.85, 1.1, 1.25, 1.5, 2];
 
@@ -89,23 +91,33 @@ function firstOf({ cells, strips }) {
 }
 
 /**
- * Returns a layout in which the devices of a node can be in several groups.
+ * Returns a layout in which the devices of a node can be in several groups. It takes long for a large
+ * fleet, so it pauses for input.
  * @param {Nodes} nodes @param {(device: Device) => string} groupOf
  * @param {{width: number, height: number}} place pixels for the map
- * @returns {Layout}
+ * @param {() => Promise<void>} pause
+ * @returns {Promise<Layout>}
  */
-export function arrangeDevices(nodes, groupOf, place) {
+export async function arrangeDevices(nodes, groupOf, place, pause) {
   /** @type {Map<string, Tile[]>} */
   const groups = new Map();
+  let due = performance.now() + PAUSE_AFTER_MS;
   for (const tile of nodes.tiles) {
+    if (performance.now() > due) {
+      await pause();
+      due = performance.now() + PAUSE_AFTER_MS;
+    }
     /** @type {Map<string, Device[]>} */
     const parts = new Map();
     for (const { device } of tile.cells) add(parts, groupOf(device), device);
     for (const strip of tile.strips) for (const device of strip.devices) add(parts, groupOf(device), device);
     const collapsed = new Set(tile.strips.map((each) => each.driver));
-    for (const [name, devices] of parts) add(groups, name, tileOf(tile.node, devices, collapsed));
+    for (const [name, devices] of parts) {
+      add(groups, name, parts.size === 1 ? tile : tileOf(tile.node, devices, collapsed));
+    }
   }
-  return titledGroups(groups, cellsOf([...groups.values()].flat()), place);
+  const isWhole = [...groups.values()].reduce((sum, each) => sum + each.length, 0) === nodes.tiles.length;
+  return titledGroups(groups, isWhole ? nodes.cells : cellsOf([...groups.values()].flat()), place);
 }
 
 /**
@@ -130,9 +142,15 @@ function titledGroups(named, cells, { width, height }) {
   for (let round = 0; isTitled && round < 2; round++) {
     const scale = Math.min(width / layout.width, height / layout.height);
     const title = Math.max(TITLE, TITLE_PIXELS / scale);
+    if (title === groupsTitle(layout)) break;
     layout = packedGroups(groups, cells, width / height, title);
   }
   return layout;
+}
+
+/** @param {Layout} layout */
+function groupsTitle({ groups }) {
+  return groups.find((each) => each.name)?.title;
 }
 
 /**

@@ -250,6 +250,12 @@ function sliceMark(
  * @param {Palette} colours
  */
 export function paintShares(context, cells, box, colours) {
+  const [first] = cells;
+  if (cells.every((each) => each.device.state === first.device.state && each.isDimmed === first.isDimmed && each.color === first.color)) {
+    const { state } = first.device;
+    fillBox(context, box, first.color || colours[state], (first.isDimmed ? DIMMED : 1) * (state === "free" ? 0.45 : 1));
+    return;
+  }
   /** @type {Map<string, number>} */
   const counts = new Map();
   for (const { device, isDimmed, color } of cells) {

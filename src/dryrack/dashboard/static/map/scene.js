@@ -9,7 +9,7 @@ import { NO_NODE, paintCard, paintFrame, paintShares, palette, shortened, Sprite
 const DIRECT_MAX = 6000;
 const PICTURE_PIXELS_MAX = 16_000_000;
 /** The part of a frame in which the picture is painted; the rest is for input. */
-const PAINT_MS = 9;
+const PAINT_MS = 12;
 /** Pixels of a device's side below which a node shows only the shares of its states. */
 const DEVICE_PIXELS_MIN = 3;
 /** Pixels of the height of a device from which it is a card with text, or shows all its partitions. */

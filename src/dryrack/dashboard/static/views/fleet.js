@@ -61,6 +61,8 @@ export class FleetView {
     this._grouped = "";
     /** @type {import("../map/fleet.js").Fleet | null} */
     this._styled = null;
+    /** The filters and colors that the map shows. */
+    this._look = "";
     this._at = "";
     this._arrangement = 0;
     this._fitted = "nothing";
@@ -138,6 +140,10 @@ export class FleetView {
     if (!fleet) return;
     this._refreshOwners();
     const wanted = filters();
+    // A step from one device to the next changes nothing of it.
+    const look = JSON.stringify([wanted, parameter("color"), this._collapsed(wanted)]);
+    if (look === this._look && this._styled === fleet) return;
+    this._look = look;
     const color = COLORS.includes(parameter("color")) ? parameter("color") : "";
     this.color.value = color || "state";
     this.filters.show(wanted);
@@ -222,9 +228,14 @@ export class FleetView {
     const marks = this.route.query.getAll("mark");
     this.map.highlight(marks, node ? [node] : []);
     this._members();
-    const devices = [...(this.store.fleet?.devices.values() ?? [])];
-    const first = marks[0] ?? devices.find((each) => each.node === node)?.id;
+    const first = marks[0] ?? (node && this._firstOn(node));
     if (first) this.map.reveal(first);
+  }
+
+  /** @param {string} node */
+  _firstOn(node) {
+    for (const device of this.fleet?.devices.values() ?? []) if (device.node === node) return device.id;
+    return "";
   }
 
   /** Leads the eye to the gang of the selected device, or to those of the filter. */
@@ -300,7 +311,7 @@ export class FleetView {
     if (!fleet) return;
     const needsOwners = parameter("color") || ["namespace", "gang", "queue"].some((each) => parameter(each));
     this._refreshOwners();
-    if (needsOwners && parameter("color")) this._restyle();
+    if (needsOwners && parameter("color")) this._restyleAgain();
     else this.map.show(fleet);
     this._members();
   }
@@ -366,6 +377,11 @@ export class FleetView {
     this.timeline.paint();
     // Pictures of states are made anew, in the colors of the theme.
     for (const each of [this.legend, this.owned]) fill(each);
+    this._restyleAgain();
+  }
+
+  _restyleAgain() {
+    this._look = "";
     this._restyle();
   }
 
