@@ -79,7 +79,7 @@ real-down: setup ## Stop the cluster that real-up started
 	@$(BIN)/python -m tests.realcluster down $(BED)
 
 # In this order. To run one of them: make bench-day PODS=2000
-BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page page_frames \
+BENCHES := plane publisher fleet scheduling gangs schedulers gang_share prepares latency replay page \
 	soak day simulate faults million scale plan provisioner
 OPTIONS_soak = $(if $(PODS),--pods $(PODS))
 OPTIONS_day = $(if $(PODS),--pods $(PODS))

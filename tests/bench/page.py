@@ -1,7 +1,9 @@
 """
 The cost of the dashboard on a large cluster: first load, an event, and the delay of a write.
 
-    python -m tests.bench.page [--nodes N]
+    python -m tests.bench.page [--nodes N] [--no-browser]
+
+The second part, `tests.bench.page_frames`, measures the page in a browser.
 
 Nodes have eight devices each. Everything is in one process: the API server in memory, the page's
 server over HTTP on loopback, and a reader of its stream. The first look includes the log of the
@@ -52,7 +54,14 @@ LATENCY_SECONDS_MAX = 0.2
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.page")
     parser.add_argument("--nodes", type=int, default=NODES_COUNT, metavar="N")
-    return asyncio.run(_run(parser.parse_args().nodes))
+    parser.add_argument("--no-browser", action="store_true", help="measure the server only")
+    wanted = parser.parse_args()
+    missed = asyncio.run(_run(wanted.nodes))
+    if wanted.no_browser:
+        return missed
+    from tests.bench import page_frames
+
+    return max(missed, page_frames.run())
 
 
 async def _run(nodes: int) -> int:

@@ -3,28 +3,35 @@ The dashboard in a browser: the time to its map, another grouping, and redraws w
 
     python -m tests.bench.page_frames [--nodes N ...]
 
+`python -m tests.bench.page` runs it after the measurements of the server.
+
 Nodes have eight devices each. Chromium draws without a graphics card, which is the slowest case.
 Times are from the start of the navigation, with a server that knows the cluster. The time of the
 processor is that of the main thread of the page: on a loaded machine, compare it instead.
 A drag moves the pointer with every frame, for two seconds; a redraw is counted when the map clears
-its canvas, 60 per second is the most that Chromium shows.
+its canvas; 60 per second is the most that Chromium shows. A write is visible when the legend of the
+map counts it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from aiohttp.test_utils import TestServer
 from rich.console import Console
-from tests.bench.page import fill
+from tests.bench.page import LATENCY_SECONDS_MAX, fill
 from tests.client.planes import CountedChance
 from tests.dashboard.browser import requirements
 from tests.dashboard.browser.chromium import opened
+from tests.dashboard.small_world import allocation, claim
 from tests.dashboard.visit import TOKEN
 
+from dryrack.client.endpoints import CLAIMS
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.ports import SystemClock
 from dryrack.dashboard.access import Access
@@ -33,6 +40,8 @@ from dryrack.dashboard.server import application
 
 if TYPE_CHECKING:
     from tests.dashboard.browser.chromium import Tab
+
+    from dryrack.client.client import Client
 
 SIZES = (1_000, 10_000)
 # Goals by number of nodes: seconds until the map is complete, and redraws per second.
@@ -43,6 +52,7 @@ GROUPING_SECONDS_MAX = 0.3
 # A longer task delays input that a person notices.
 BLOCKED_SECONDS_MAX = 0.1
 GROUPINGS = ("nothing", "instance type", "zone", "model")
+WRITES = 40
 _DRAGS = ("all of it", "nearer", "near")
 _DRAG = """new Promise((resolve) => {
   const map = document.querySelector("canvas.map");
@@ -78,7 +88,8 @@ _DRAG = """new Promise((resolve) => {
 # The time from a choice until the map is complete, and the longest task meanwhile.
 _GROUP = """new Promise((resolve) => {
   const tasks = [0];
-  const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map((each) => each.duration)));
+  const note = (list) => tasks.push(...list.getEntries().map((each) => each.duration));
+  const observer = new PerformanceObserver(note);
   observer.observe({ entryTypes: ["longtask"] });
   const began = performance.now();
   const select = document.querySelector(".grouping select");
@@ -87,8 +98,17 @@ _GROUP = """new Promise((resolve) => {
   const look = () => {
     const mark = performance.getEntriesByName("map").at(-1);
     if (mark.startTime < began) return setTimeout(look, 5);
-    setTimeout(() => resolve({ seconds: (mark.startTime - began) / 1000, blocked: Math.max(...tasks) / 1000 }), 100);
+    const seconds = (mark.startTime - began) / 1000;
+    setTimeout(() => resolve({ seconds, blocked: Math.max(...tasks) / 1000 }), 100);
   };
+  look();
+})"""
+# The time at which the legend counts so many allocated devices, in milliseconds.
+_COUNTED = """new Promise((resolve) => {
+  const count = () => Number([...document.querySelectorAll(".legend .entry")]
+    .find((each) => each.querySelector(".label").innerText === "allocated")
+    ?.querySelector("b").innerText ?? 0);
+  const look = () => count() === %d ? resolve(Date.now()) : setTimeout(look, 4);
   look();
 })"""
 _NEARER = """(() => {
@@ -125,6 +145,7 @@ async def _measure(nodes: int) -> int:
             async with opened() as tab:
                 await live.look()
                 found = await _look(tab, str(server.make_url(f"/?token={TOKEN}")))
+                found["write"] = await _writes(tab, cluster.client)
         finally:
             following.cancel()
             await server.close()
@@ -141,6 +162,7 @@ async def _measure(nodes: int) -> int:
             ("  of it, the page's processor", each["processor"], float("inf")),
             ("  input blocked", each["blocked"], BLOCKED_SECONDS_MAX),
         ]
+    goals.append(("a write is visible, 95 of 100", found["write"], LATENCY_SECONDS_MAX))
     is_met = [_tell(console, *goal) for goal in goals]
     for name in _DRAGS:
         each = found[name]
@@ -182,6 +204,20 @@ async def _look(tab: Tab, address: str) -> dict[str, Any]:
     await tab.js(_NEARER % 6)
     found["near"] = await tab.js(_DRAG)
     return found
+
+
+async def _writes(tab: Tab, client: Client) -> float:
+    """Return the time in which 95 of 100 writes are visible."""
+    seconds = []
+    for n in range(WRITES):
+        made = await client.create(CLAIMS, claim(f"seen-{n}"))
+        given = made | {"status": {"allocation": allocation(f"node-{n:05}", "gpu-0")}}
+        shown = asyncio.create_task(tab.js(_COUNTED % (n + 1)))
+        await asyncio.sleep(0.05)
+        began = time.time()
+        await client.update(CLAIMS, given, subresource="status")
+        seconds.append(float(await shown) / 1000 - began)
+    return statistics.quantiles(seconds, n=20)[-1]
 
 
 async def _processor(tab: Tab) -> float:

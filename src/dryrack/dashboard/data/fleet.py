@@ -276,8 +276,10 @@ class Fleet:
 
 def _memory(capacity: Mapping[str, Quantity]) -> str:
     """Return the capacity `memory`, which may have the domain of its driver."""
-    found = (str(each) for name, each in capacity.items() if name.rpartition("/")[2] == "memory")
-    return next(found, "")
+    own = capacity.get("memory")
+    if own is not None:
+        return str(own)
+    return next((str(each) for name, each in capacity.items() if name.endswith("/memory")), "")
 
 
 def _free_counts(views: Sequence[DeviceView], rows: Sequence[DeviceRow]) -> Iterator[FreeCount]:
