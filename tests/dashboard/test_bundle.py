@@ -9,7 +9,7 @@ import pytest
 from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.dashboard import bundle
-from dryrack.dashboard.bundle import STATIC, assets, joined
+from dryrack.dashboard.bundle import STATIC, assets, join_modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def test_every_module_and_style_sheet_is_in_the_bundle() -> None:
     """Each script is in the joined script once, and each style sheet in the joined style sheet."""
-    script = joined(STATIC / "page.js")
+    script = join_modules(STATIC / "page.js")
     scripts = {str(each.relative_to(STATIC)) for each in STATIC.rglob("*.js")} - {"start.js"}
     style = next(each.body.decode() for path, each in assets().items() if path.endswith(".css"))
 
@@ -31,7 +31,7 @@ def test_a_module_comes_after_its_imports(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "a.js").write_text('import {\n  one as two, f,\n} from "./b.js";\nf(two);\n')
     (tmp_path / "b.js").write_text("export const one = 1;\nexport function f() {}\n")
 
-    assert joined(tmp_path / "a.js").split("\n") == [
+    assert join_modules(tmp_path / "a.js").split("\n") == [
         *("// b.js", "const $module1 = (() => {", "const one = 1;", "function f() {}", ""),
         *("return { one, f };", "})();"),
         *("// a.js", "const $module0 = (() => {", "const { one: two, f } = $module1;"),
@@ -48,7 +48,7 @@ def test_what_cannot_be_joined_is_refused(
     (tmp_path / "a.js").write_text(f"{text}\n")
 
     with pytest.raises(AssertionError, match="cannot join"):
-        joined(tmp_path / "a.js")
+        join_modules(tmp_path / "a.js")
 
 
 def test_modules_that_import_each_other_share_functions(
@@ -59,9 +59,9 @@ def test_modules_that_import_each_other_share_functions(
     (tmp_path / "a.js").write_text('import { b } from "./b.js";\nexport function a() {}\n')
     (tmp_path / "b.js").write_text('import { a } from "./a.js";\nexport const b = 1;\n')
 
-    assert "const a = (...values) => $module0.a(...values);" in joined(tmp_path / "a.js")
+    assert "const a = (...values) => $module0.a(...values);" in join_modules(tmp_path / "a.js")
     with pytest.raises(AssertionError, match="b must be a function"):
-        joined(tmp_path / "b.js")
+        join_modules(tmp_path / "b.js")
 
 
 def test_a_browser_keeps_the_files_and_asks_for_the_document() -> None:

@@ -50,7 +50,7 @@ def assets() -> dict[str, Asset]:
     document = (STATIC / "index.html").read_text()
     styles = re.findall(r'<link rel="stylesheet" href="static/([^"]+)">\n', document)
     style = "".join((STATIC / each).read_text() for each in styles)
-    script = joined(STATIC / "page.js")
+    script = join_modules(STATIC / "page.js")
     found: dict[str, Asset] = {}
     script_name = _add(found, "page.js", script)
     style_name = _add(found, "page.css", style)
@@ -80,7 +80,7 @@ def _asset(suffix: str, text: str, caching: str = _KEPT) -> Asset:
     return Asset(_TYPES[suffix], body, gzip.compress(body, 9, mtime=0), caching)
 
 
-def joined(entry: Path) -> str:
+def join_modules(entry: Path) -> str:
     """Return a script and all modules that it imports as one script."""
     modules = _Modules()
     modules.add(entry)

@@ -8,7 +8,6 @@ device is known.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.quantity import Quantity
     from dryrack.kinds.resource import CounterSet, Device, ResourceSlice
 
-_NUMBERED = re.compile(r"(.*?)(\d+)", re.DOTALL)
 _MEMORY = "memory"
 # Parts of a physical device without places.
 _PERCENT = 100
@@ -59,9 +57,9 @@ def _places(counters: CounterSet) -> Mapping[str, int]:
     """Return the places that counters stand for: those of the largest family of numbered ones."""
     families: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in counters.counters:
-        numbered = _NUMBERED.fullmatch(name)
-        if numbered is not None:
-            families[numbered[1]].append((int(numbered[2]), name))
+        family = name.rstrip("0123456789")
+        if family != name:
+            families[family].append((int(name[len(family) :]), name))
     largest = max(families.values(), key=len, default=[])
     return {name: place for place, (_, name) in enumerate(sorted(largest))} if largest[1:] else {}
 
