@@ -31,6 +31,7 @@ PATHS = (
     "gangs/team/pair",
     "pods/team/train",
     "nodes/rack-1",
+    "pending",
     "objects/pod/team/train",
     "explain/pod/team/waits",
     "explain/gang/team/pair",

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.dashboard.small_world import DRIVER, create
+from tests.dashboard.small_world import (
+    DRIVER,
+    EVENT,
+    allocate,
+    allocation,
+    bind,
+    claim,
+    create,
+    pod,
+)
 from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
-from dryrack.client.endpoints import CLASSES
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, NODES, PODS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dryrack.kinds.raw import Raw
 
 WAITS = {"kind": "pod", "namespace": "team", "name": "waits"}
@@ -19,6 +30,13 @@ WAITS = {"kind": "pod", "namespace": "team", "name": "waits"}
 
 def trial(**change: Any) -> Raw:
     return WAITS | {"change": change}
+
+
+def requests(*wanted: Raw, of: str = "four") -> Raw:
+    return {"claims": [{"claim": of, "requests": list(wanted)}]}
+
+
+ONE: list[Raw] = [{"name": "a", "class": "gpu"}]
 
 
 def test_a_smaller_count_is_tried() -> None:
@@ -30,7 +48,8 @@ def test_a_smaller_count_is_tried() -> None:
         assert found["fits"]
         assert found["after"]["wouldGoTo"] == "rack-2"
         assert found["before"]["wouldGoTo"] == ""
-        assert found["before"] == await page.get("explain/pod/team/waits")
+        now = await page.get("explain/pod/team/waits")
+        assert found["before"] == {key: now[key] for key in found["before"]}
 
     visit(story)
 
@@ -92,6 +111,137 @@ def test_claims_and_gangs_are_tried() -> None:
     visit(story)
 
 
+def test_each_suggested_change_is_tried_and_fits() -> None:
+    """What the explanation suggests is what the scheduler's code decides in the changed copy."""
+
+    async def story(page: Visit) -> None:
+        found = await page.get("explain/pod/team/waits")
+        assert found["canTry"] == found["helps"]
+        assert len(found["canTry"]) == 2
+        for text in found["canTry"]:
+            answer = await page.attempt(WAITS | {"help": text})
+            assert answer["fits"], text
+            assert answer["help"] == text
+            assert answer["after"]["wouldGoTo"], text
+            assert answer["before"]["wouldGoTo"] == ""
+        wrong = await page.attempt(WAITS | {"help": "buy more"}, status=400)
+        assert wrong["error"].startswith("help 'buy more' is not a change that can be tried")
+
+    visit(story)
+
+
+def test_a_higher_priority_is_tried() -> None:
+    """The suggestion to raise the priority leads to a preemption on the named node."""
+
+    async def story(page: Visit) -> None:
+        for name in ("rack-1", "rack-2"):
+            for number in range(2):
+                if (name, number) != ("rack-1", 0):
+                    each = f"{name}-{number}"
+                    await create(page.client, CLAIMS, claim(each))
+                    await create(page.client, PODS, pod(each, each))
+                    await bind(page.client, each, name)
+                    await allocate(page.client, each, allocation(name, f"gpu-{number}"), each)
+        await create(page.client, CLAIMS, claim("late"))
+        await create(page.client, PODS, pod("late", "late"))
+        late = {"kind": "pod", "namespace": "team", "name": "late"}
+        found = await page.get("explain/pod/team/late")
+        assert not found["wouldGoTo"]
+        [text] = [each for each in found["canTry"] if "priority" in each]
+        assert found["current"]["priority"] == 0
+        for body in ({"help": text}, {"change": {"priority": 1}}):
+            answer = await page.attempt(late | body)
+            assert answer["fits"]
+            assert answer["after"]["preempts"]
+
+    visit(story)
+
+
+def test_a_change_starts_from_the_current_values() -> None:
+    """What the explanation has as current changes nothing if it is tried as it is."""
+
+    async def story(page: Visit) -> None:
+        found = await page.get("explain/pod/team/waits")
+        [four] = found["current"]["claims"]
+        request = {"name": "gpus", "class": "gpu", "count": 4, "selectors": [], "capacity": {}}
+        assert four == {"claim": "four", "alike": 1, "requests": [request]}
+        same = await page.attempt(WAITS | {"change": requests(request)})
+        assert same["after"] == same["before"]
+
+    visit(story)
+
+
+def test_requests_are_added_changed_and_removed() -> None:
+    """A constraint loses the requests that the change removes, and further fields stay."""
+
+    async def story(page: Visit) -> None:
+        each = claim("several")
+        devices = each["spec"]["devices"]
+        toleration = {"key": "example.com/any", "operator": "Exists"}
+        devices["requests"][0]["exactly"] |= {"tolerations": [toleration]}
+        devices["requests"].append({"name": "more", "exactly": {"deviceClassName": "gpu"}})
+        attribute = f"{DRIVER}/model"
+        devices["constraints"] = [
+            {"requests": ["gpus", "more"], "matchAttribute": attribute},
+            {"requests": ["more"], "matchAttribute": attribute},
+        ]
+        await create(page.client, CLAIMS, each)
+        await create(page.client, PODS, pod("several", "several"))
+        several = {"kind": "pod", "namespace": "team", "name": "several"}
+        [values] = (await page.get("explain/pod/team/several"))["current"]["claims"]
+        assert [it["name"] for it in values["requests"]] == ["gpus", "more"]
+
+        one = [{"name": "gpus", "class": "gpu", "selectors": ["false"]}]
+        assert not (await page.attempt(several | {"change": requests(*one, of="several")}))["fits"]
+        three = [{"name": name, "class": "gpu"} for name in ("gpus", "more", "third")]
+        assert not (await page.attempt(several | {"change": requests(*three, of="several")}))[
+            "fits"
+        ]
+        choice = [{"name": f"gpus/{count}", "class": "gpu", "count": int(count)} for count in "92"]
+        found = await page.attempt(several | {"change": requests(*choice, of="several")})
+        results = found["after"]["claims"]["team/several"]["devices"]["results"]
+        assert [it["request"] for it in results] == ["gpus/2"] * 2
+        everything = [{"name": "gpus", "class": "gpu", "count": None}]
+        found = await page.attempt(several | {"change": requests(*everything, of="several")})
+        results = found["after"]["claims"]["team/several"]["devices"]["results"]
+        assert [it["tolerations"] for it in results] == [[toleration]] * 2
+
+    visit(story)
+
+
+def test_an_explanation_is_computed_once_until_its_inputs_change() -> None:
+    """A heartbeat and the event of another pod are no reason to decide again; a cordon is."""
+
+    async def story(page: Visit) -> None:
+        async def change_node(change: Callable[[Raw], None], subresource: str = "") -> None:
+            found = await page.client.get(NODES, "rack-2")
+            change(found)
+            await page.client.update(NODES, found, subresource=subresource)
+
+        def set_heartbeat(found: Raw) -> None:
+            found["status"]["conditions"][0]["lastHeartbeatTime"] = "2027-01-15T08:00:01Z"
+
+        def cordon(found: Raw) -> None:
+            found["spec"]["unschedulable"] = True
+
+        first = await page.get("explain/pod/team/waits")
+        asked = len(page.road.asked)
+        await change_node(set_heartbeat, "status")
+        await create(page.client, EVENTS, EVENT | {"metadata": EVENT["metadata"] | {"name": "x"}})
+        await page.clock.advance(0.2)
+        assert await page.get("explain/pod/team/waits") == first
+        assert len(page.road.asked) == asked
+        async with page.streaming(f"?since={(await page.get('fleet'))['revision']}") as events:
+            await change_node(cordon)
+            await page.clock.advance(0.2)
+            update = (await events.next()).data
+        found = await page.get("explain/pod/team/waits")
+        assert found["decisions"] == update["decisions"] > first["decisions"]
+        assert found["nodes"] != first["nodes"]
+
+    visit(story)
+
+
 def test_nothing_is_written() -> None:
     """Not one request of the page's server changes anything."""
 
@@ -112,6 +262,20 @@ def test_nothing_is_written() -> None:
         ({"count": "many"}, "Expected `int | null`, got `str` - at `$.change.count`"),
         ({"colour": "red"}, "unknown field `colour`"),
         ({"count": 1, "request": "cpus"}, "pod team/waits has no request 'cpus' to change"),
+        ({"claims": [{"claim": "five", "requests": ONE}]}, "claim 'five' not found"),
+        (requests(), "requests: a claim has 1 to 32 requests, got 0"),
+        (requests({"name": "A", "class": "gpu"}), "request 'A': must be lowercase letters"),
+        (requests({"name": "a", "class": "gpus"}), "class 'gpus' not found; did you mean"),
+        (requests(*ONE, *ONE), "the name is used more than once"),
+        (
+            requests(*ONE, {"name": "a/b", "class": "gpu"}),
+            "request 'a/b': the name is used more than once",
+        ),
+        (
+            requests({"name": "a", "class": "gpu", "capacity": {"memory": "much"}}),
+            "request 'a', capacity 'memory': 'much'",
+        ),
+        ({"priority": 2 * 10**9}, "priority 2000000000: must be at most 1000000000"),
     ],
 )
 def test_what_makes_no_sense_is_told(change: Raw, words: str) -> None:

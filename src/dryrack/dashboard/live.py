@@ -48,6 +48,7 @@ from dryrack.cluster import (
     component_failures,
     describe_failure,
 )
+from dryrack.dashboard.data.decision_inputs import decides
 from dryrack.dashboard.data.tracked import Tracked
 from dryrack.dashboard.data.updates import update_document
 from dryrack.dashboard.history import History
@@ -154,6 +155,9 @@ class Live:
         self.tracked = Tracked({kind: MODELS[kind] for kind in GROUP_KINDS})
         # There are at most some dozens of updates per second, so the next server begins higher.
         self.revision = int(clock.now() * 1000)
+        # Rises when a change can change decisions, and when the server starts again.
+        self.decisions = self.revision
+        self._sent_decisions = self.decisions
         self.history = History()
         self.notes: tuple[str, ...] = ()
         self._informers = Informers(client, clock=clock, chance=chance)
@@ -321,6 +325,7 @@ class Live:
             old = self._known.take(kind, new)
             if old is not None and _revision_of(old) == _revision_of(new):
                 return
+        self.decisions += decides(kind, old, new)
         self.tracked.change(kind, old, new)
         self._changed.set()
 
@@ -359,16 +364,22 @@ class Live:
 
     async def _send_changes(self) -> None:
         """Send the marked changes in parts, so that other tasks run in between."""
-        while self.tracked.is_marked:
+        if not self._has_begun:
+            self._sent_decisions = self.decisions
+        while self.tracked.is_marked or self.decisions != self._sent_decisions:
             changes = self.tracked.take()
+            is_decided = self.decisions != self._sent_decisions
+            self._sent_decisions = self.decisions
             # The objects of the first list are not changes.
-            if changes and self._has_begun:
+            if (changes or is_decided) and self._has_begun:
                 summary = self.tracked.fleet.summaries.documents() if changes.pools else None
                 self.revision += 1
                 time = self._time()
                 self.history.add(self.revision, time, changes, self._states())
                 document = {"revision": self.revision, "time": time}
                 document |= update_document(changes, summary)
+                if is_decided:
+                    document["decisions"] = self.decisions
                 update = Update(self.revision, time, _encode(document))
                 self._updates.append(update)
                 self._updates_bytes += len(update.body)

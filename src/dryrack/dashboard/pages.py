@@ -27,6 +27,7 @@ from dryrack.dashboard.data.gang_delays import gang_delays
 from dryrack.dashboard.data.inventory import class_documents, slice_documents
 from dryrack.dashboard.data.node_detail import node_document
 from dryrack.dashboard.data.object_detail import KINDS, object_document
+from dryrack.dashboard.data.pending import pending_documents, pending_pods
 from dryrack.dashboard.data.pod_detail import gang_document, pod_document
 from dryrack.dashboard.data.trial import read_trial
 from dryrack.dashboard.decisions import Decisions
@@ -53,6 +54,7 @@ ROUTES = {
     # `kubectl proxy` refuses every path with /pods/ and later /exec or /attach, which may be
     # the beginning of a pod name.
     "GET pod/{namespace}/{name}": "pod",
+    "GET pending": "pending",
     "GET nodes/{name}": "node",
     "GET objects/{kind}/{name}": "object",
     "GET objects/{kind}/{namespace}/{name:.+}": "object",
@@ -204,11 +206,18 @@ class Pages:
             documents = [each for each in documents if each["pending"]]
         return await _json(request, self._about(past) | {"pods": documents})
 
+    async def pending(self, request: web.Request) -> web.StreamResponse:
+        """Return the pending pods in groups of the same explanation."""
+        await self._live.look()
+        pods = pending_pods(self._live.tracked)
+        about = self._about(None)
+        groups = await asyncio.to_thread(pending_documents, pods)
+        return await _json(request, {**about, "groups": groups})
+
     async def explain(self, request: web.Request) -> web.StreamResponse:
         """Return the document of `dryrack explain -o json`."""
         await self._live.look()
-        async with self._working:
-            case = await self._decisions.explain(request.match_info["kind"], _name(request))
+        case = await self._decisions.explain(request.match_info["kind"], _name(request))
         return await _json(request, case)
 
     async def defragment(self, request: web.Request) -> web.StreamResponse:
@@ -230,8 +239,7 @@ class Pages:
             raise web.HTTPUnsupportedMediaType(reason="send application/json")
         trial = read_trial(await request.read())
         await self._live.look()
-        async with self._working:
-            answer = await self._decisions.attempt(trial)
+        answer = await self._decisions.attempt(trial)
         return await _json(request, answer)
 
     async def device(self, request: web.Request) -> web.StreamResponse:

@@ -272,11 +272,17 @@ def test_a_change_is_tried_and_answered(look: Look) -> None:
         tab = look.tab
         await tab.go("#/why/pod/team/waits")
         await tab.has("does not fit", "main")
-        await tab.js("document.querySelector('.trial [name=count]').value = 1")
-        await tab.click(".trial button")
+        count = "document.querySelector('.trial [name=count]')"
+        assert await tab.js(f"{count}.value") == "9"
+        await tab.click(".trial [type=submit]")
+        await tab.has("Change at least one value", ".answer")
+        await tab.js(f"{count}.value = 1")
+        await tab.click(".trial [type=submit]")
         await tab.has("fits with this change", ".answer")
+        await tab.has("does not fit", ".compare section:first-child")
+        await tab.has("would fit", ".compare section:last-child")
         await tab.js("document.querySelector('.trial [name=class]').value = 'no-such-class'")
-        await tab.click(".trial button")
+        await tab.click(".trial [type=submit]")
         await tab.has("no-such-class", ".answer")
         tab.complaints.clear()
 

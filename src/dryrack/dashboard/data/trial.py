@@ -1,13 +1,14 @@
 """
-A change to try on a copy of the cluster: another class, selector, count or node.
+A change to try on a copy of the cluster: other requests, another node or priority, or a suggestion.
 
-The claims of a pod, of a gang's pods, or one claim are changed in a copy of the world, and the case
-is decided in it. What has devices already gives them back first, in the copy, so that it is decided
-as if it came now.
+The claims of a pod, of a gang's pods, or one claim are changed in a copy of the world, and the
+scheduler's code decides in it. Objects that have devices are first deallocated in the copy, so that
+the decision is the one for a new object.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,26 +17,50 @@ from msgspec.structs import replace as changed
 from dryrack.allocation import claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
-from dryrack.kinds.resource import CELDeviceSelector, DeviceSelector
+from dryrack.kinds.quantity import Quantity, QuantityError
+from dryrack.kinds.resource import (
+    CapacityRequirements,
+    CELDeviceSelector,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+)
 from dryrack.placement import as_if_unbound, find_gang, nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
-    from dryrack.kinds.resource import (
-        DeviceRequest,
-        DeviceSubRequest,
-        ExactDeviceRequest,
-        ResourceClaim,
-    )
+    from dryrack.kinds.resource import DeviceClaim, ResourceClaim
     from dryrack.placement import World
 
-# The maximum number of devices for one request.
+# The maximum number of devices and of requests of a claim.
 _COUNT_MAX = 32
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9]*[a-z0-9])?)?")
+_PRIORITY_MAX = 10**9
 
 
 class TrialError(DryrackError):
     """The change to try is invalid."""
+
+
+class WantedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request of a changed claim; what it does not have stays as in the present request."""
+
+    # "name", or "name/alternative" of `firstAvailable`.
+    name: str
+    device_class: str = msgspec.field(name="class")
+    # None requests all devices that match.
+    count: int | None = 1
+    selectors: tuple[str, ...] = ()
+    capacity: dict[str, str] = {}
+
+
+class WantedClaim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All requests of a changed claim; of a gang, of all claims with the same requests."""
+
+    claim: str
+    requests: tuple[WantedRequest, ...]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,12 +72,19 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     device_class: str | None = msgspec.field(default=None, name="class")
     selectors: tuple[str, ...] | None = None
     count: int | None = None
-    # The only node to try.
+    claims: tuple[WantedClaim, ...] = ()
+    # The only node to try, and the priority of the pods.
     node: str | None = None
+    priority: int | None = None
 
     @property
     def is_of_claims(self) -> bool:
         return any(each is not None for each in (self.device_class, self.selectors, self.count))
+
+    @property
+    def wanted(self) -> tuple[WantedRequest, ...]:
+        """The wanted requests of all claims."""
+        return tuple(each for claim in self.claims for each in claim.requests)
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +93,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     kind: str
     namespace: str
     name: str
-    change: Change
+    change: Change = Change()
+    # A text of `helps` of the explanation: the change that it suggests.
+    help: str = ""
 
     @property
     def full_name(self) -> str:
@@ -76,10 +110,34 @@ def read_trial(body: bytes) -> Trial:
         raise TrialError(f"{error}; see docs/reference/dashboard-api.md") from None
     if trial.kind not in ("pod", "claim", "gang"):
         raise TrialError(f"kind {trial.kind!r}: must be pod, claim or gang")
-    count = trial.change.count
-    if count is not None and not 1 <= count <= _COUNT_MAX:
-        raise TrialError(f"count {count}: must be from 1 to {_COUNT_MAX}")
+    change = trial.change
+    for count in (change.count, *(each.count for each in change.wanted)):
+        if count is not None and not 1 <= count <= _COUNT_MAX:
+            raise TrialError(f"count {count}: must be from 1 to {_COUNT_MAX}")
+    if change.priority is not None and abs(change.priority) > _PRIORITY_MAX:
+        raise TrialError(f"priority {change.priority}: must be at most {_PRIORITY_MAX}")
+    for each in change.claims:
+        _check_requests(each.requests)
     return trial
+
+
+def _check_requests(requests: Sequence[WantedRequest]) -> None:
+    names = [each.name for each in requests]
+    if not 1 <= len(names) <= _COUNT_MAX:
+        raise TrialError(f"requests: a claim has 1 to {_COUNT_MAX} requests, got {len(names)}")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            problem = "must be lowercase letters, digits and -, or request/alternative"
+            raise TrialError(f"request {name!r}: {problem}")
+        if names.count(name) > 1 or name.partition("/")[0] in set(names) - {name}:
+            raise TrialError(f"request {name!r}: the name is used more than once")
+    for each in requests:
+        for capacity, amount in each.capacity.items():
+            try:
+                Quantity.parse(amount)
+            except QuantityError as error:
+                text = f"request {each.name!r}, capacity {capacity!r}: {amount!r}: {error}"
+                raise TrialError(text) from None
 
 
 def apply_change(world: World, trial: Trial) -> World:
@@ -91,9 +149,18 @@ def apply_change(world: World, trial: Trial) -> World:
         assert party.pod is not None, "selected by its pod"
         if party.pod.full_name in pods and party.is_bound:
             world = as_if_unbound(world, party)
+    if change.priority is not None:
+        world = world.with_priority(pods, change.priority)
+    copies = [
+        _with_requests(claim, wanted.requests)
+        for wanted in change.claims
+        for claim in _claims(world, trial, pods, wanted.claim)
+    ]
+    for copy in copies:
+        world = world.with_claim(copy)
     if not change.is_of_claims:
         return world
-    claims = _claims(world, trial, pods)
+    claims = _claims(world, trial, pods, change.claim)
     copies = [_change_claim(each, change) for each in claims]
     if all(copy is each for copy, each in zip(copies, claims, strict=True)):
         of = f"request {change.request!r}" if change.request else "request"
@@ -105,10 +172,9 @@ def apply_change(world: World, trial: Trial) -> World:
 
 def _check(world: World, change: Change) -> None:
     classes = [each.metadata.name for each in world.classes]
-    if change.device_class is not None and change.device_class not in classes:
-        raise TrialError(
-            f"class {change.device_class!r} not found; {hint(change.device_class, classes)}"
-        )
+    for name in (change.device_class, *(each.device_class for each in change.wanted)):
+        if name is not None and name not in classes:
+            raise TrialError(f"class {name!r} not found; {hint(name, classes)}")
     nodes = [each.metadata.name for each in nodes_of(world)[0]]
     if change.node is not None and change.node not in nodes:
         raise TrialError(f"node {change.node!r} not found; {hint(change.node, nodes)}")
@@ -128,7 +194,22 @@ def _pods(world: World, trial: Trial) -> Collection[str]:
     }
 
 
-def _claims(world: World, trial: Trial, pods: Collection[str]) -> list[ResourceClaim]:
+def _claims(world: World, trial: Trial, pods: Collection[str], wanted: str) -> list[ResourceClaim]:
+    """Return the claims that change; of a gang, all that are like the claim of the change."""
+    claims = _own_claims(world, trial, pods)
+    if not wanted:
+        return claims
+    named = [each for each in claims if each.metadata.name == wanted]
+    if not named:
+        names = [each.metadata.name for each in claims]
+        raise TrialError(f"claim {wanted!r} not found; {hint(wanted, names)}")
+    if trial.kind == "gang":
+        return [each for each in claims if each.spec.devices == named[0].spec.devices]
+    return named
+
+
+def _own_claims(world: World, trial: Trial, pods: Collection[str]) -> list[ResourceClaim]:
+    """Return the claims of the object."""
     found: dict[str, ResourceClaim] = {}
     for party in world.in_order():
         pod = party.pod
@@ -137,18 +218,107 @@ def _claims(world: World, trial: Trial, pods: Collection[str]) -> list[ResourceC
             name = claim_name(claim)
             if name == trial.full_name if trial.kind == "claim" else is_asked:
                 found[name] = claim
-    wanted = trial.change.claim
-    return [each for each in found.values() if not wanted or each.metadata.name == wanted]
+    return list(found.values())
+
+
+def current_values(world: World, trial: Trial) -> dict[str, Any]:
+    """Return what a change starts from: the claims with their requests, and the priority."""
+    pods = _pods(world, trial)
+    shapes: list[tuple[ResourceClaim, int]] = []
+    for claim in _own_claims(world, trial, pods):
+        for place, (other, count) in enumerate(shapes):
+            if trial.kind == "gang" and other.spec.devices == claim.spec.devices:
+                shapes[place] = (other, count + 1)
+                break
+        else:
+            shapes.append((claim, 1))
+    priorities = [each.spec.priority or 0 for each in world.pods if each.full_name in pods]
+    return {
+        "priority": max(priorities, default=None),
+        "claims": [
+            {"claim": claim.metadata.name, "alike": count, "requests": list(_requests_of(claim))}
+            for claim, count in shapes
+        ],
+    }
+
+
+def _requests_of(claim: ResourceClaim) -> Iterator[dict[str, Any]]:
+    """Yield the requests of a claim and their alternatives, as a change has them."""
+    for request in claim.spec.devices.requests:
+        ways = [(request.name, request.exactly)] if request.exactly is not None else []
+        names = [(f"{request.name}/{each.name}", each) for each in request.first_available]
+        for name, way in (*ways, *names):
+            capacity = way.capacity.requests if way.capacity is not None else {}
+            cels = [each.cel.expression for each in way.selectors if each.cel is not None]
+            yield {
+                "name": name,
+                "class": way.device_class_name,
+                "count": None if way.allocation_mode == "All" else way.count or 1,
+                "selectors": cels,
+                "capacity": {key: str(amount) for key, amount in capacity.items()},
+            }
 
 
 def _change_claim(claim: ResourceClaim, change: Change) -> ResourceClaim:
     """Return the claim with changed requests and no allocation, or the same claim."""
-    requests = tuple(_change_request(each, change) for each in claim.spec.devices.requests)
-    if all(new is old for new, old in zip(requests, claim.spec.devices.requests, strict=True)):
+    before = claim.spec.devices
+    requests = tuple(_change_request(each, change) for each in before.requests)
+    if all(new is old for new, old in zip(requests, before.requests, strict=True)):
         return claim
-    devices = changed(claim.spec.devices, requests=requests)
+    return _with_devices(claim, changed(before, requests=requests))
+
+
+def _with_requests(claim: ResourceClaim, wanted: Sequence[WantedRequest]) -> ResourceClaim:
+    """Return the claim with the wanted requests, and with the constraints that are about them."""
+    before = claim.spec.devices
+    requests = _wanted_requests(before.requests, wanted)
+    names = {each.name for each in (*requests, *wanted)}
+    rest = ((each, tuple(it for it in each.requests if it in names)) for each in before.constraints)
+    constraints = tuple(
+        changed(each, requests=kept) for each, kept in rest if kept or not each.requests
+    )
+    return _with_devices(claim, changed(before, requests=requests, constraints=constraints))
+
+
+def _with_devices(claim: ResourceClaim, devices: DeviceClaim) -> ResourceClaim:
+    """Return the claim with other requests, and without its allocation."""
     status = changed(claim.status, allocation=None, reserved_for=(), devices=())
     return changed(claim, spec=changed(claim.spec, devices=devices), status=status)
+
+
+def _wanted_requests(
+    before: Sequence[DeviceRequest], wanted: Sequence[WantedRequest]
+) -> tuple[DeviceRequest, ...]:
+    """Return the wanted requests, with further fields of the requests that exist already."""
+    known = {each.name: each for each in before}
+    requests: dict[str, DeviceRequest] = {}
+    for each in wanted:
+        name, _, alternative = each.name.partition("/")
+        old = known.get(name, DeviceRequest(name=name))
+        request = requests.setdefault(name, DeviceRequest(name=name))
+        if not alternative:
+            way = _with_wanted(old.exactly or ExactDeviceRequest(), each)
+            requests[name] = changed(request, exactly=way)
+            continue
+        new = DeviceSubRequest(name=alternative)
+        sub = next((it for it in old.first_available if it.name == alternative), new)
+        ways = (*request.first_available, _with_wanted(sub, each))
+        requests[name] = changed(request, first_available=ways)
+    return tuple(requests.values())
+
+
+def _with_wanted(way: Any, wanted: WantedRequest) -> Any:
+    """Return a request or an alternative with the wanted values."""
+    cels = [CELDeviceSelector(expression=each) for each in wanted.selectors]
+    amounts = {name: Quantity.parse(amount) for name, amount in wanted.capacity.items()}
+    return changed(
+        way,
+        device_class_name=wanted.device_class,
+        selectors=tuple(DeviceSelector(cel=each) for each in cels),
+        allocation_mode="All" if wanted.count is None else "ExactCount",
+        count=wanted.count or 0,
+        capacity=CapacityRequirements(requests=amounts) if amounts else None,
+    )
 
 
 def _change_request(request: DeviceRequest, change: Change) -> DeviceRequest:

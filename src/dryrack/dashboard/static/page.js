@@ -144,7 +144,7 @@ class Page {
   }
 
   nav() {
-    const pending = this.store.pendingPods().length;
+    const pending = this.store.pendingCount();
     const shown = this.address === "why" || this.address === "pods" ? "pending" : this.address;
     const items = VIEWS.filter(([view]) => view !== "results" || this.hasResults).map(([view, title]) => {
       const count = view === "pending" && pending ? h("span", { class: "count" }, pending) : null;

@@ -4,6 +4,7 @@
 import { setClock, setMoment } from "./ages.js";
 import { follow, get } from "./api.js";
 import { Fleet } from "./map/fleet.js";
+import { sortedBy } from "./order.js";
 
 const RETRY_MS = [500, 1000, 2000, 5000];
 const LISTS = ["pods", "claims", "gangs", "events"];
@@ -35,6 +36,8 @@ export class Store {
     /** What the control plane reports about its own components. @type {string[]} */
     this.failures = [];
     this.isComplete = false;
+    /** Rises when decisions of the scheduler's code can differ from earlier ones. */
+    this.decisions = 0;
     /** When the last answer or update came. */
     this.known = new Date();
     this._failures = 0;
@@ -147,6 +150,10 @@ export class Store {
   /** @param {any} change */
   _apply(change) {
     this.known = new Date();
+    if (change.decisions) {
+      this.decisions = change.decisions;
+      this._tell("decisions");
+    }
     if (change.fleet && this.present) {
       this.present.apply(change.fleet);
       this._tell("fleet");
@@ -174,16 +181,21 @@ export class Store {
     this._changed.add(part);
   }
 
-  /** Pods that have no node yet, the oldest first. */
-  pendingPods() {
-    return [...this.lists.pods.values()]
-      .filter((each) => each.pending)
-      .sort((a, b) => a.created.localeCompare(b.created) || nameOf(a).localeCompare(nameOf(b)));
+  pendingCount() {
+    let count = 0;
+    for (const each of this.lists.pods.values()) if (each.pending) count++;
+    return count;
   }
 
-  /** @param {string} list */
+  /** Pods that have no node yet, the oldest first. */
+  pendingPods() {
+    const pods = [...this.lists.pods.values()].filter((each) => each.pending);
+    return sortedBy(sortedBy(pods, nameOf), (each) => Date.parse(each.created));
+  }
+
+  /** The rows of a list in the natural order of their names. @param {string} list */
   sorted(list) {
-    return [...this.lists[list].values()].sort((a, b) => nameOf(a).localeCompare(nameOf(b)));
+    return sortedBy([...this.lists[list].values()], nameOf);
   }
 }
 

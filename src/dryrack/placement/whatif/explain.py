@@ -9,7 +9,7 @@ tried on the nearest nodes, the least intrusive first.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dryrack.allocation import Code, claim_name, fold
@@ -23,7 +23,7 @@ from dryrack.placement.whatif.remedies import possible_changes
 from dryrack.placement.whatif.what_if import what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from dryrack.allocation import Obstacle
     from dryrack.kinds.resource import ResourceClaim
@@ -86,6 +86,8 @@ class Explanation:
     # Changes with which the claim fits: single ones, or a pair if no single one is enough.
     helps: tuple[str, ...]
     notes: tuple[str, ...]
+    # The world after a change of `helps`, by its text.
+    changes: Mapping[str, World] = field(default_factory=dict, repr=False, compare=False)
 
 
 def explain_claim_alone(
@@ -103,7 +105,9 @@ def explain_claim_alone(
     refusals = next((each.nodes for each in outcome.refused if each.claim == full), ())
     nodes = explain_nodes(refusals)
     helps = find_helpful_changes(world, claim, refusals, settings) if nodes else ()
-    return Explanation(full, None, False, nodes, texts_of((*helps, *more)), outcome.notes)
+    changes = (*helps, *more)
+    worlds = {each.text: each.world for each in changes}
+    return Explanation(full, None, False, nodes, texts_of(changes), outcome.notes, worlds)
 
 
 def find_claim(world: World, name: str) -> ResourceClaim:

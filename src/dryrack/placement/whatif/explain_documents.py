@@ -7,7 +7,7 @@ written. `dryrack explain -o json` prints these documents, and the dashboard sho
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dryrack.allocation import Code, claim_name
@@ -64,6 +64,8 @@ class ExplainDocument:
     is_served: bool
     # Notes for persons.
     notes: tuple[str, ...] = ()
+    # The world after a change of `helps`, by its text; some changes can only be made by persons.
+    changes: Mapping[str, World] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,8 @@ class ExplainDocuments:
         is_served = bool(explanation.node or (self.is_of_files and explanation.chosen))
         document = _pod_document(explanation, pod)
         siblings = "" if is_served else describe_siblings(self.world, pod, self.settings())
-        return ExplainDocument(document | ({"siblings": siblings} if siblings else {}), is_served)
+        document |= {"siblings": siblings} if siblings else {}
+        return ExplainDocument(document, is_served, changes=explanation.changes)
 
     def of_claim(self, name: str) -> ExplainDocument:
         """Describe an allocated claim, or explain the pod that a claim waits for."""
@@ -109,11 +112,12 @@ class ExplainDocuments:
         if view.pods:
             pod = self.of_pod(f"{view.namespace}/{view.pods[0]}")
             note = f"claim {name} is not allocated, because its pod has no node:"
-            return ExplainDocument(pod.document, pod.is_served, (note, *pod.notes))
+            return replace(pod, notes=(note, *pod.notes))
         note = f"claim {name} is not allocated, because no pod uses it. For a pod that uses it:"
         world = with_only_pending(self.world, (), {name})
         explanation = explain_claim(world, name, self.settings())
-        return ExplainDocument(claim_document(explanation), False, (note,))
+        document = claim_document(explanation)
+        return ExplainDocument(document, False, (note,), explanation.changes)
 
     def of_gang(self, gang: GangView) -> ExplainDocument:
         """Describe a placed gang, or explain where its members fit, and why the next does not."""
@@ -145,16 +149,15 @@ def document_of_gangs(
     world: World, found: list[GangOutcome], settings: Callable[[], Settings]
 ) -> ExplainDocument:
     """Return the document of gangs with these outcomes."""
-    documents = [
-        {
-            **each.document(),
-            "claims": [
-                claim_document(story) for story in explain_gang_claims(world, each, settings)
-            ],
-        }
-        for each in found
-    ]
-    return ExplainDocument({"gangs": documents}, not any(each.message for each in found))
+    documents = []
+    changes: dict[str, World] = {}
+    for each in found:
+        claims = explain_gang_claims(world, each, settings)
+        documents.append({**each.document(), "claims": [claim_document(it) for it in claims]})
+        for claim in claims:
+            changes |= claim.changes
+    is_served = not any(each.message for each in found)
+    return ExplainDocument({"gangs": documents}, is_served, changes=changes)
 
 
 def explain_gang_claims(
@@ -183,7 +186,8 @@ def explain_gang_claims(
             if gang.is_unknown
             else ()
         )
-        return [Explanation(f"pod {first}", None, False, nodes, texts_of(changes), ())]
+        worlds = {each.text: each.world for each in changes}
+        return [Explanation(f"pod {first}", None, False, nodes, texts_of(changes), (), worlds)]
     return lacking
 
 

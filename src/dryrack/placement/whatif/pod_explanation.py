@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace as changed
+
 from dryrack.allocation import Code, claim_name
 from dryrack.base.errors import DryrackError
 from dryrack.base.text import hint
@@ -34,7 +36,7 @@ from dryrack.placement.whatif.explain import (
 )
 from dryrack.placement.whatif.hypothetical import as_if_unbound
 from dryrack.placement.whatif.pod_remedies import PodChange, possible_changes
-from dryrack.placement.whatif.remedies import FREE, with_count
+from dryrack.placement.whatif.remedies import FREE, WorldChange, with_count
 from dryrack.placement.whatif.reported import (
     pending_binding,
     quota_excesses,
@@ -59,7 +61,6 @@ if TYPE_CHECKING:
     from dryrack.placement.preemption import Preemption
     from dryrack.placement.trace import DecisionTrace
     from dryrack.placement.whatif.explain import NodeExplanation
-    from dryrack.placement.whatif.remedies import WorldChange
     from dryrack.placement.whatif.reported import QuotaExcess
     from dryrack.placement.whatif.what_if import Settings, Turn
     from dryrack.placement.whatif.world import Party, World
@@ -96,6 +97,8 @@ class PodExplanation:
     # Changes that were tried and would help, the smallest first.
     helps: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    # The world after a change of `helps`, by its text.
+    changes: Mapping[str, World] = field(default_factory=dict, repr=False, compare=False)
     # The devices, "driver/pool/device", without which the pod would fit on the nearest node if
     # their claims were deleted; empty if that would not be enough.
     in_the_way: tuple[str, ...] = ()
@@ -184,7 +187,7 @@ def explain_claim(world: World, name: str, settings: Settings) -> Explanation:
     given = None
     if story.chosen and full in story.devices:
         given = ClaimAllocation(full, story.chosen, story.devices[full])
-    return Explanation(full, given, False, story.nodes, story.helps, story.notes)
+    return Explanation(full, given, False, story.nodes, story.helps, story.notes, story.changes)
 
 
 def _explain_pending(
@@ -235,6 +238,7 @@ def _explain_pending(
         cause=cause,
         nodes=nodes,
         helps=texts_of(changes),
+        changes={each.text: _world_after(world, party, each) for each in changes},
         in_the_way=_devices_in_the_way(world, turn, nodes, refusals, to_claims),
     )
 
@@ -270,20 +274,21 @@ def _explain_admission(
     )
     about = replace(about, message=message, cause=f"exceeded quota: {facts}")
     raised_world = world.with_higher_quotas({each.key: each.needed for each in excesses})
-    helps: list[str] = []
+    changes: dict[str, World] = {}
     if _fits(raised_world, about.pod, settings):
         raised = (
             f"raise {each.resource} in ResourceQuota {each.quota} from {each.limited} "
             f"to {each.needed}"
             for each in excesses
         )
-        helps.append(" and ".join(raised))
+        changes[" and ".join(raised)] = raised_world
     for claim in party_of(raised_world, about.pod).claims:
         for label, count, fewer in _within_quota(claim, excesses):
             changed_world = world.with_claim(with_count(claim, label, fewer))
             if _fits(changed_world, about.pod, settings):
-                helps.append(f"lower the count of request {label} from {count} to {fewer}")
-    return replace(about, helps=tuple(helps))
+                text = f"lower the count of request {label} from {count} to {fewer}"
+                changes[text] = changed_world
+    return replace(about, helps=tuple(changes), changes=changes)
 
 
 def _fits(world: World, name: str, settings: Settings) -> bool:
@@ -425,6 +430,27 @@ def _helps(change: PodChange, turn: Turn) -> bool:
         return isinstance(_place(turn, change.pod), Placed)
 
 
+def _world_after(world: World, party: Party, change: WorldChange | PodChange) -> World:
+    """Return the world after a change that helps the party's pod."""
+    if isinstance(change, WorldChange):
+        return change.world
+    if change.node is not None:
+        name, new = change.node.metadata.name, change.node
+        nodes = tuple(new if each.metadata.name == name else each for each in world.nodes)
+        return replace(world, nodes=nodes)
+    if change.pod is not None:
+        pods = tuple(change.pod if each is party.pod else each for each in world.parties)
+        return replace(world, parties=pods)
+    leaving = next(it for it in world.pods if it.full_name == change.leaving)
+    gone = {id(leaving)} | {
+        id(each)
+        for each in world.claims
+        if each.status.reserved_for
+        and all(user.uid == leaving.metadata.uid for user in each.status.reserved_for)
+    }
+    return replace(world, parties=tuple(each for each in world.parties if id(each) not in gone))
+
+
 def _devices_in_the_way(
     world: World,
     turn: Turn,
@@ -531,10 +557,12 @@ def _helpful_priority(pod: Pod, preemption: Preemption) -> Iterator[PodChange]:
     effect = f"so that it preempts {_victims(preemption)} on node {preemption.node}"
     if highest >= own:
         text = f"give the pod a priority above {highest}, {effect}"
-        yield PodChange(text, "priority", _PRIORITY_COST)
+        spec = changed(pod.spec, priority=highest + 1, preemption_policy="PreemptLowerPriority")
+        yield PodChange(text, "priority", _PRIORITY_COST, pod=changed(pod, spec=spec))
     elif pod.spec.preemption_policy == "Never":
         text = f"set preemptionPolicy: PreemptLowerPriority, {effect}"
-        yield PodChange(text, "priority", _PRIORITY_COST)
+        spec = changed(pod.spec, preemption_policy="PreemptLowerPriority")
+        yield PodChange(text, "priority", _PRIORITY_COST, pod=changed(pod, spec=spec))
 
 
 def _victims(preemption: Preemption) -> str:

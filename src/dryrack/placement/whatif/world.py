@@ -51,7 +51,7 @@ from dryrack.placement.whatif.admission import (
 from dryrack.placement.whatif.cluster_context import ClusterContext, ObjectsByKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from dryrack.kinds.core import PodResourceClaim
     from dryrack.kinds.meta import KubernetesObject
@@ -163,6 +163,16 @@ class World:
         )
         if claim not in parties:
             parties = (claim, *parties)
+        return replace(self, parties=parties)
+
+    def with_priority(self, pods: Collection[str], priority: int) -> World:
+        """Return the world in which these pods, "namespace/name", have a priority."""
+        parties = tuple(
+            changed(each, spec=changed(each.spec, priority=priority))
+            if isinstance(each, Pod) and each.full_name in pods
+            else each
+            for each in self.parties
+        )
         return replace(self, parties=parties)
 
     def with_higher_quotas(self, limits: Mapping[tuple[str, str], Quantity]) -> World:

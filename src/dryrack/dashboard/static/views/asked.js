@@ -2,6 +2,7 @@
 
 import { get } from "../api.js";
 import { fill } from "../dom.js";
+import { sortedBy } from "../order.js";
 import { problem } from "../parts.js";
 import { listView } from "../table.js";
 
@@ -19,7 +20,8 @@ export function askedList(what, options) {
   const ask = async () => {
     isWaiting = false;
     try {
-      rows = (await get(what))[what];
+      const answer = (await get(what))[what];
+      rows = sortedBy(answer, (each) => `${each.driver ?? ""}\n${each.pool ?? ""}\n${each.name}`);
       if (!isClosed) view.update();
     } catch (error) {
       if (!isClosed && !rows) fill(view.element, problem(error));

@@ -76,8 +76,8 @@ export function claimView({ store }, route) {
       heading(`Claim ${namespace}/${name}`, claimBadge(claim.state), whyLink("claim", namespace, name, "Why, and try a change")),
       facts([
         ["node", claim.node ? nodeLink(claim.node) : ""],
-        ["created", age(claim.created)],
-        ["allocated", claim.allocated ? age(claim.allocated) : ""],
+        ["age", age(claim.created)],
+        ["allocated", claim.allocated ? [age(claim.allocated), " ago"] : ""],
         ["owner", owner(namespace, claim.owner)],
       ]),
       section("From request to pod", way(claim)),

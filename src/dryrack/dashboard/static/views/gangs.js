@@ -7,6 +7,7 @@ import {
   badge, detailView, empty, facts, happenings, heading, meter, nodeLink, noDetails, objectLink,
   section, whyLink,
 } from "../parts.js";
+import { sortedBy } from "../order.js";
 import { nameOf } from "../store.js";
 import { listView, namespaceChoice, Table } from "../table.js";
 import { yamlPart } from "../yaml.js";
@@ -57,7 +58,7 @@ export function gangView({ store }, route) {
     below: yamlPart("gang", [namespace, name]),
     show: (gang) => [
       heading(`Gang ${namespace}/${name}`, gangBadge(gang.status), whyLink("gang", namespace, name, "Why, and try a change")),
-      facts([["kind", gang.dialect], ["created", age(gang.created)]]),
+      facts([["kind", gang.dialect], ["age", age(gang.created)]]),
       meter("placed", (100 * gang.placed.length) / Math.max(1, gang.minCount), `${gang.placed.length} bound, ${gang.waiting.length} pending, at least ${gang.minCount} start together`),
       gang.missing ? h("p", null, `${gang.missing} more must be created first.`) : null,
       gang.why ? h("p", { class: "message" }, gang.why) : null,
@@ -82,7 +83,8 @@ function memberTable() {
   );
   return (/** @type {any} */ gang) => {
     if (!gang.members.length) return empty("The gang has no pods yet.");
-    table.show(gang.members.map((/** @type {any} */ each) => (each.why && each.why === gang.why ? { ...each, why: "as the gang" } : each)));
+    const members = sortedBy(/** @type {any[]} */ (gang.members), nameOf);
+    table.show(members.map((/** @type {any} */ each) => (each.why && each.why === gang.why ? { ...each, why: "as the gang" } : each)));
     return table.kept();
   };
 }

@@ -80,7 +80,7 @@ export function nodeView({ store }, route) {
       facts([
         ["zone", node.zone],
         ["instance type", node.instanceType],
-        ["created", age(node.created)],
+        ["age", age(node.created)],
       ]),
       section("Devices", devices(node)),
       section("Resources", resources(node.resources)),
@@ -136,7 +136,7 @@ function podTable() {
   );
   return (/** @type {any[]} */ rows) => {
     if (!rows.length) return empty("No pods on this node.");
-    table.show(rows);
+    table.show(sortedBy(rows, (pod) => `${pod.namespace}/${pod.name}`));
     return table.kept();
   };
 }

@@ -32,7 +32,7 @@ export function podView({ store }, route) {
         ["scheduler", pod.schedulerName],
         ["priority", priority(pod)],
         ["scheduling gates", pod.schedulingGates.join(", ")],
-        ["created", age(pod.created)],
+        ["age", age(pod.created)],
       ]),
       section("Claims", claims(pod.claimsOf)),
       pod.conditions.length ? section("Conditions", conditions(pod.conditions)) : null,
