@@ -22,7 +22,7 @@ async def pending_pod(page: Visit, name: str, count: int, **spec: Any) -> None:
     await create(page.client, PODS, each)
 
 
-def test_pods_that_the_scheduler_cannot_tell_apart_are_one_group() -> None:
+def test_pods_that_are_equal_for_the_scheduler_are_one_group() -> None:
     """Names and token volumes do not matter; requests, priorities, and selectors do."""
 
     async def story(page: Visit) -> None:

@@ -149,7 +149,8 @@ def test_a_higher_priority_is_tried() -> None:
         assert not found["wouldGoTo"]
         [text] = [each for each in found["canTry"] if "priority" in each]
         assert found["current"]["priority"] == 0
-        for body in ({"help": text}, {"change": {"priority": 1}}):
+        bodies: tuple[Raw, ...] = ({"help": text}, {"change": {"priority": 1}})
+        for body in bodies:
             answer = await page.attempt(late | body)
             assert answer["fits"]
             assert answer["after"]["preempts"]
@@ -227,7 +228,8 @@ def test_an_explanation_is_computed_once_until_its_inputs_change() -> None:
         first = await page.get("explain/pod/team/waits")
         asked = len(page.road.asked)
         await change_node(set_heartbeat, "status")
-        await create(page.client, EVENTS, EVENT | {"metadata": EVENT["metadata"] | {"name": "x"}})
+        other: Raw = {**EVENT, "metadata": {"name": "other", "namespace": "team"}}
+        await create(page.client, EVENTS, other)
         await page.clock.advance(0.2)
         assert await page.get("explain/pod/team/waits") == first
         assert len(page.road.asked) == asked

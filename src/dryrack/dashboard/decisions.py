@@ -110,7 +110,7 @@ class Decisions:
         world = await self._present()
         try:
             began = self._live.clock.now()
-            case, current = await asyncio.to_thread(_explained, world, kind, name)
+            case, current = await asyncio.to_thread(_explain_now, world, kind, name)
         except DryrackError as error:
             # The request names an object that does not exist or cannot be explained.
             raise ContentError(str(error)) from None
@@ -157,12 +157,12 @@ class Decisions:
         """Return the watched objects, and those that only decisions need."""
         watched = [kind for kind in EXPLANATION_KINDS if kind in self._live.kinds]
         others = [kind for kind in EXPLANATION_KINDS if kind not in watched]
-        known = {kind: self._live.objects(kind) for kind in watched}
+        known: dict[Endpoint, Sequence[Raw]] = {k: self._live.objects(k) for k in watched}
         rest = (await read_snapshot(self._live.client, others)).objects
         return known, rest
 
 
-def _explained(world: World, kind: str, name: str) -> tuple[ExplainDocument, Mapping[str, Any]]:
+def _explain_now(world: World, kind: str, name: str) -> tuple[ExplainDocument, Mapping[str, Any]]:
     namespace, _, bare = name.partition("/")
     trial = Trial(kind=kind, namespace=namespace, name=bare)
     return _case(world, kind, name), current_values(world, trial)
@@ -174,7 +174,11 @@ def _after(before: _Answer, trial: Trial) -> ExplainDocument:
         changed_world = apply_change(before.world, trial)
         return _case(changed_world, trial.kind, trial.full_name, trial.change.node)
     if trial.help not in before.case.changes:
-        known = hint(trial.help, before.case.changes) if before.case.changes else "there are none"
+        known = (
+            hint(trial.help, before.case.changes)
+            if before.case.changes
+            else "the explanation suggests no change"
+        )
         raise TrialError(f"help {trial.help!r} is not a change that can be tried; {known}")
     return _case(before.case.changes[trial.help], trial.kind, trial.full_name)
 

@@ -54,7 +54,7 @@ ROUTES = {
     # `kubectl proxy` refuses every path with /pods/ and later /exec or /attach, which may be
     # the beginning of a pod name.
     "GET pod/{namespace}/{name}": "pod",
-    "GET pending": "pending",
+    "GET pending": "pending_groups",
     "GET nodes/{name}": "node",
     "GET objects/{kind}/{name}": "object",
     "GET objects/{kind}/{namespace}/{name:.+}": "object",
@@ -206,7 +206,7 @@ class Pages:
             documents = [each for each in documents if each["pending"]]
         return await _json(request, self._about(past) | {"pods": documents})
 
-    async def pending(self, request: web.Request) -> web.StreamResponse:
+    async def pending_groups(self, request: web.Request) -> web.StreamResponse:
         """Return the pending pods in groups of the same explanation."""
         await self._live.look()
         pods = pending_pods(self._live.tracked)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _OF_METADATA = ("name", "namespace", "uid", "labels", "deletionTimestamp", "ownerReferences")
 _OF_HEARTBEAT = ("conditions", "addresses", "nodeInfo", "daemonEndpoints")
+_OF_POD_STATUS = ("nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus")
 _ENDED = ("Succeeded", "Failed")
 # The events that explanations quote: why claims are not created or prepared.
 _QUOTED = ("FailedResourceClaimCreation", "FailedPrepareDynamicResources")
@@ -34,18 +36,17 @@ def _inputs(kind: Endpoint, raw: Raw | None) -> object:
         return (raw["metadata"].get("name"), raw.get("message")) if _is_quoted(raw) else None
     names = _OF_METADATA if kind == NODES else (*_OF_METADATA, "annotations")
     metadata = [raw["metadata"].get(each) for each in names]
-    status = raw.get("status") or {}
+    status = get(raw, "status", {})
     rest = {key: each for key, each in raw.items() if key not in ("metadata", "status")}
     if kind == PODS:
-        conditions = status.get("conditions") or ()
+        conditions = get(raw, "status.conditions", ())
         scheduled = [
             (each.get("status"), each.get("reason"), each.get("message"))
             for each in conditions
             if each.get("type") == "PodScheduled"
         ]
-        names = ("nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus")
         has_ended = status.get("phase") in _ENDED
-        return metadata, rest, has_ended, scheduled, [status.get(each) for each in names]
+        return metadata, rest, has_ended, scheduled, [status.get(each) for each in _OF_POD_STATUS]
     if kind == NODES:
         status = {key: each for key, each in status.items() if key not in _OF_HEARTBEAT}
     if kind == CLAIMS:

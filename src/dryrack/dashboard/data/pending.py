@@ -1,5 +1,5 @@
 """
-Pending pods in groups: the members of a gang, and pods that the scheduler cannot tell apart.
+Pending pods in groups: the members of a gang, and pods that are equal for the scheduler.
 
 The explanation of one pod of a group holds for all of them.
 """

@@ -116,8 +116,8 @@ def read_trial(body: bytes) -> Trial:
             raise TrialError(f"count {count}: must be from 1 to {_COUNT_MAX}")
     if change.priority is not None and abs(change.priority) > _PRIORITY_MAX:
         raise TrialError(f"priority {change.priority}: must be at most {_PRIORITY_MAX}")
-    for each in change.claims:
-        _check_requests(each.requests)
+    for claim in change.claims:
+        _check_requests(claim.requests)
     return trial
 
 
@@ -245,9 +245,11 @@ def current_values(world: World, trial: Trial) -> dict[str, Any]:
 def _requests_of(claim: ResourceClaim) -> Iterator[dict[str, Any]]:
     """Yield the requests of a claim and their alternatives, as a change has them."""
     for request in claim.spec.devices.requests:
-        ways = [(request.name, request.exactly)] if request.exactly is not None else []
-        names = [(f"{request.name}/{each.name}", each) for each in request.first_available]
-        for name, way in (*ways, *names):
+        ways: dict[str, ExactDeviceRequest | DeviceSubRequest] = {}
+        if request.exactly is not None:
+            ways[request.name] = request.exactly
+        ways |= {f"{request.name}/{each.name}": each for each in request.first_available}
+        for name, way in ways.items():
             capacity = way.capacity.requests if way.capacity is not None else {}
             cels = [each.cel.expression for each in way.selectors if each.cel is not None]
             yield {
@@ -272,7 +274,7 @@ def _with_requests(claim: ResourceClaim, wanted: Sequence[WantedRequest]) -> Res
     """Return the claim with the wanted requests, and with the constraints that are about them."""
     before = claim.spec.devices
     requests = _wanted_requests(before.requests, wanted)
-    names = {each.name for each in (*requests, *wanted)}
+    names = {each.name for each in requests} | {each.name for each in wanted}
     rest = ((each, tuple(it for it in each.requests if it in names)) for each in before.constraints)
     constraints = tuple(
         changed(each, requests=kept) for each, kept in rest if kept or not each.requests

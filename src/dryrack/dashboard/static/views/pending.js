@@ -205,7 +205,8 @@ function subjectOf({ namespace, gang, pods }) {
 function prefixOf(pods) {
   let end = 0;
   while (end < pods[0].length && pods.every((each) => each[end] === pods[0][end])) end++;
-  return pods[0].slice(0, end).replace(/[-.\d]+$/, "");
+  while (end && "-.0123456789".includes(pods[0][end - 1])) end--;
+  return pods[0].slice(0, end);
 }
 
 /** @param {any} gang */
