@@ -32,6 +32,7 @@ PATHS = (
     "pods/team/train",
     "nodes/rack-1",
     "pending",
+    "search?text=example",
     "objects/pod/team/train",
     "explain/pod/team/waits",
     "explain/gang/team/pair",

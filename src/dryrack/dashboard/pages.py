@@ -29,6 +29,7 @@ from dryrack.dashboard.data.node_detail import node_document
 from dryrack.dashboard.data.object_detail import KINDS, object_document
 from dryrack.dashboard.data.pending import pending_documents, pending_pods
 from dryrack.dashboard.data.pod_detail import gang_document, pod_document
+from dryrack.dashboard.data.search import search
 from dryrack.dashboard.data.trial import read_trial
 from dryrack.dashboard.decisions import Decisions
 from dryrack.dashboard.live import Live, encode
@@ -55,6 +56,7 @@ ROUTES = {
     # the beginning of a pod name.
     "GET pod/{namespace}/{name}": "pod",
     "GET pending": "pending_groups",
+    "GET search": "search",
     "GET nodes/{name}": "node",
     "GET objects/{kind}/{name}": "object",
     "GET objects/{kind}/{namespace}/{name:.+}": "object",
@@ -70,6 +72,7 @@ ROUTES = {
     "GET stream": "stream",
 }
 _EVENTS_MAX = 1000
+_SEARCHED = ("node", "class", "pod", "claim", "slice")
 # Smaller responses are not compressed; larger ones are compressed in a thread.
 _PACKED_BYTES_MIN = 1024
 _THREAD_BYTES_MIN = 64 * 1024
@@ -263,6 +266,13 @@ class Pages:
         await self._live.look()
         name = _name(request)
         return await self._answer(request, pod_document(self._live.tracked, name), "pod", name)
+
+    async def search(self, request: web.Request) -> web.StreamResponse:
+        """Return the objects and devices that match `?text=`."""
+        await self._live.look()
+        objects = {name: self._live.objects(KINDS[name][0]) for name in _SEARCHED}
+        hits = await asyncio.to_thread(search, objects, request.query.get("text", ""))
+        return await _json(request, {"revision": self._live.revision, "hits": hits})
 
     async def node(self, request: web.Request) -> web.StreamResponse:
         await self._live.look()

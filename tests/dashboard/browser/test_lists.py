@@ -208,3 +208,29 @@ def test_the_current_tab_is_visible_on_a_phone(look: Look) -> None:
             assert 0 <= box[0] < box[1] <= 360, view
 
     look(story)
+
+
+@pytest.mark.parametrize(
+    ("text", "match", "address"),
+    [
+        ("latest-gpu-model", "model", "#/devices?model=LATEST-GPU-MODEL"),
+        ("productname=<img", "productName=", "#/fleet/attack.example.com/attack/odd"),
+        ("partial-slice", "slice", "#/object/slice/partial-slice"),
+    ],
+)
+def test_models_attributes_and_slices_are_found(
+    look: Look, text: str, match: str, address: str
+) -> None:
+    """The search field opens what the user chooses."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        await tab.go("#/fleet")
+        await tab.has("LATEST-GPU-MODEL", "main")
+        await tab.press("/")
+        await tab.type(text)
+        await tab.has(match, "#results li")
+        await tab.press("Enter")
+        await tab.until(f"location.hash === {json.dumps(address)}")
+
+    look(story)
