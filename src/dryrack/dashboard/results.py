@@ -186,7 +186,7 @@ def _objects(plan: Plan, catalogue: Catalogue) -> Iterator[tuple[str, Raw]]:
         yield resource, raw
     for left_over in plan.unplaceable:
         namespace, _, name = left_over.pod.partition("/")
-        yield "pods", _pending(namespace, name, left_over.why)
+        yield "pods", _pending_pod(namespace, name, left_over.why)
 
 
 def _new_node(planned: PlannedNode, plan: Plan, catalogue: Catalogue) -> Iterator[tuple[str, Raw]]:
@@ -243,7 +243,7 @@ def _existing_node(planned: PlannedNode) -> Iterator[tuple[str, Raw]]:
         yield "resourceslices.resource.k8s.io", document | {"metadata": metadata, "spec": spec}
 
 
-def _pending(namespace: str, name: str, why: str) -> Raw:
+def _pending_pod(namespace: str, name: str, why: str) -> Raw:
     condition = {
         "type": "PodScheduled",
         "status": "False",

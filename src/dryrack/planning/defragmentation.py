@@ -235,7 +235,7 @@ class _Copy:
             if not isinstance(outcome, GangPlaced) or outcome.waiting:
                 return False
             for each in outcome.placements:
-                self._put(each)
+                self._add_placement(each)
             return True
         [member] = unit.members
         for node in () if number is None else self._fullest(number):
@@ -249,12 +249,12 @@ class _Copy:
                 profile=profile,
             )
             if isinstance(on_node, Placed):
-                self._put(MemberPlaced(member, on_node.node, on_node.amounts, on_node.given))
+                self._add_placement(MemberPlaced(member, on_node.node, on_node.amounts, on_node.given))
                 return True
         placed = place_anywhere(member, self.cluster, profile)
         if not isinstance(placed, Placed):
             return False
-        self._put(MemberPlaced(member, placed.node, placed.amounts, placed.given))
+        self._add_placement(MemberPlaced(member, placed.node, placed.amounts, placed.given))
         return True
 
     def _fullest(self, number: int) -> Sequence[str]:
@@ -266,7 +266,7 @@ class _Copy:
         )
         return [node for _, node in nsmallest(_TARGETS_TRIED_MAX, fitting)]
 
-    def _put(self, placed: MemberPlaced) -> None:
+    def _add_placement(self, placed: MemberPlaced) -> None:
         placed.add_to(self._simulation)
         self.places[placed.member.name] = placed
         for claim, allocation in placed.given.items():

@@ -55,7 +55,7 @@ def pod_row(pod: Pod) -> dict[str, Any]:
         "schedulingGates": [each.name for each in pod.spec.scheduling_gates],
         "why": said.message if said is not None and not pod.spec.node_name else "",
         "created": pod.metadata.creation_timestamp or "",
-        "scheduled": _scheduled(pod),
+        "scheduled": _scheduled_time(pod),
         "disruption": next(
             (
                 each.reason
@@ -67,7 +67,7 @@ def pod_row(pod: Pod) -> dict[str, Any]:
     }
 
 
-def _scheduled(pod: Pod) -> str:
+def _scheduled_time(pod: Pod) -> str:
     """Return when the pod got its node; empty if it has none, or if the time is unknown."""
     times = (
         each.last_transition_time

@@ -3,7 +3,8 @@
 
 import { get, path } from "../api.js";
 import { counted, fill, h } from "../dom.js";
-import { empty, heading, loading, nodeLink, objectLink, problem, section, Table } from "../parts.js";
+import { empty, heading, loading, nodeLink, objectLink, problem, section } from "../parts.js";
+import { Table } from "../table.js";
 
 const BINS_MAX = 16;
 
@@ -174,10 +175,10 @@ function movesTable(moves) {
   const table = new Table(
     "Moves",
     [
-      { title: "Pod", cell: (row) => podLink(row.pod), class: "wide" },
-      { title: "From", cell: (row) => nodeLink(row.from) },
-      { title: "To", cell: (row) => (row.from === row.to ? "same node, created again" : nodeLink(row.to)) },
-      { title: "Gang", cell: (row) => (row.gang ? linkOf("gangs", row.gang) : "–") },
+      { key: "pod", title: "Pod", cell: (row) => podLink(row.pod), class: "wide" },
+      { key: "from", title: "From", cell: (row) => nodeLink(row.from) },
+      { key: "to", title: "To", cell: (row) => (row.from === row.to ? "same node, created again" : nodeLink(row.to)) },
+      { key: "gang", title: "Gang", cell: (row) => (row.gang ? linkOf("gangs", row.gang) : "–") },
     ],
     (row) => row.pod,
   );
@@ -190,9 +191,9 @@ function fixedPods({ fixed, fixedOmitted }) {
   const table = new Table(
     "Pods that cannot be moved",
     [
-      { title: "Pod or claim", cell: (row) => (row.why.startsWith("the claim ") ? linkOf("claims", row.name) : podLink(row.name)), class: "wide" },
-      { title: "Node", cell: (row) => nodeLink(row.node) },
-      { title: "Why", cell: (row) => row.why, class: "text" },
+      { key: "name", title: "Pod or claim", cell: (row) => (row.why.startsWith("the claim ") ? linkOf("claims", row.name) : podLink(row.name)), class: "wide" },
+      { key: "node", title: "Node", cell: (row) => nodeLink(row.node) },
+      { key: "why", title: "Why", cell: (row) => row.why, class: "text" },
     ],
     (row) => `${row.node}/${row.name}`,
   );

@@ -3,8 +3,9 @@
 import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { Moments } from "../moments.js";
-import { deviceLink, empty, heading, loading, nodeLink, objectLink, problem, section, Table } from "../parts.js";
+import { deviceLink, empty, heading, loading, nodeLink, objectLink, problem, section } from "../parts.js";
 import { to } from "../routes.js";
+import { Table } from "../table.js";
 import { durationText, TimeAxis, timeText } from "../time_axis.js";
 
 const HEIGHT = 96;
@@ -210,10 +211,10 @@ function changesTable() {
   return new Table(
     "Changes",
     [
-      { title: "Time", cell: ({ moment }) => h("a", { href: to("fleet", [], { at: String(moment.revision) }), title: `Show the map at ${moment.time}` }, timeText(moment.at, Date.now())) },
-      { title: "Kind", cell: (row) => row.kind },
-      { title: "Name", cell: (row) => nameCell(row), class: "wide" },
-      { title: "Change", cell: (row) => `${row.count ? `${row.count} × ` : ""}${row.what}`, class: "text" },
+      { key: "time", title: "Time", value: ({ moment }) => moment.at, cell: ({ moment }) => h("a", { href: to("fleet", [], { at: String(moment.revision) }), title: `Show the map at ${moment.time}` }, timeText(moment.at, Date.now())) },
+      { key: "kind", title: "Kind", cell: (row) => row.kind },
+      { key: "name", title: "Name", cell: (row) => nameCell(row), class: "wide" },
+      { key: "what", title: "Change", cell: (row) => `${row.count ? `${row.count} × ` : ""}${row.what}`, class: "text" },
     ],
     (row) => `${row.moment.revision}/${row.n}`,
   );
@@ -289,9 +290,9 @@ function differenceTable(title, part, cell) {
   const table = new Table(
     `${title} that differ`,
     [
-      { title: "Name", cell, class: "wide" },
-      { title: "Was", cell: (row) => row.was || h("span", { class: "quiet" }, "did not exist"), class: "text" },
-      { title: "Is", cell: (row) => row.now || h("span", { class: "quiet" }, "does not exist"), class: "text" },
+      { key: "name", title: "Name", cell, class: "wide" },
+      { key: "was", title: "Was", cell: (row) => row.was || h("span", { class: "quiet" }, "did not exist"), class: "text" },
+      { key: "now", title: "Is", cell: (row) => row.now || h("span", { class: "quiet" }, "does not exist"), class: "text" },
     ],
     (row) => row.name,
   );

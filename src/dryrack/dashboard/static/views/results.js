@@ -3,8 +3,9 @@
 import { get } from "../api.js";
 import { counted, fill, h } from "../dom.js";
 import { palette } from "../map/paint.js";
-import { empty, facts, heading, loading, nodeLink, objectLink, problem, section, Table } from "../parts.js";
+import { empty, facts, heading, loading, nodeLink, objectLink, problem, section } from "../parts.js";
 import { to } from "../routes.js";
+import { Table } from "../table.js";
 import { durationText } from "../time_axis.js";
 
 const CHART_HEIGHT = 220;
@@ -259,14 +260,14 @@ function runsTable(runs) {
   const shown = new Table(
     "All runs",
     [
-      { title: "Run", cell: ({ run }) => nameOf(run), class: "wide" },
-      { title: "Allocated", cell: ({ run }) => percent(run.allocationRatio), class: "number" },
-      { title: "Fragmented", cell: ({ run }) => percent(run.fragmentation), class: "number" },
-      { title: "Wait, p95", cell: ({ run }) => (run.waits.all.count ? durationText(run.waits.all.p95) : "–"), class: "number" },
-      { title: "Never ran", cell: ({ run }) => number(run.failed), class: "number" },
-      { title: "Preemptions", cell: ({ run }) => number(run.preemptions), class: "number" },
-      { title: "Cost", cell: ({ run }) => (run.cost ? `${money(run.cost.total)} ${run.cost.currency}` : "unknown"), class: "number" },
-      { title: "Compare", cell: ({ n }) => [h("a", { href: to("results", [], { a: String(n), b: new URLSearchParams(location.hash.split("?")[1]).get("b") ?? "1" }) }, "as first"), " ", h("a", { href: to("results", [], { a: new URLSearchParams(location.hash.split("?")[1]).get("a") ?? "0", b: String(n) }) }, "as second")] },
+      { key: "run", title: "Run", value: ({ run }) => nameOf(run), cell: ({ run }) => nameOf(run), class: "wide" },
+      { key: "allocated", title: "Allocated", value: ({ run }) => run.allocationRatio, cell: ({ run }) => percent(run.allocationRatio), class: "number" },
+      { key: "fragmented", title: "Fragmented", value: ({ run }) => run.fragmentation, cell: ({ run }) => percent(run.fragmentation), class: "number" },
+      { key: "wait", title: "Wait, p95", value: ({ run }) => run.waits.all.p95, cell: ({ run }) => (run.waits.all.count ? durationText(run.waits.all.p95) : "–"), class: "number" },
+      { key: "failed", title: "Never ran", value: ({ run }) => run.failed, cell: ({ run }) => number(run.failed), class: "number" },
+      { key: "preemptions", title: "Preemptions", value: ({ run }) => run.preemptions, cell: ({ run }) => number(run.preemptions), class: "number" },
+      { key: "cost", title: "Cost", value: ({ run }) => run.cost?.total ?? -1, cell: ({ run }) => (run.cost ? `${money(run.cost.total)} ${run.cost.currency}` : "unknown"), class: "number" },
+      { key: "compare", title: "Compare", isFixed: true, cell: ({ n }) => [h("a", { href: to("results", [], { a: String(n), b: new URLSearchParams(location.hash.split("?")[1]).get("b") ?? "1" }) }, "as first"), " ", h("a", { href: to("results", [], { a: new URLSearchParams(location.hash.split("?")[1]).get("a") ?? "0", b: String(n) }) }, "as second")] },
     ],
     (row) => String(row.n),
   );
@@ -282,7 +283,7 @@ class Chart {
     this.canvas = h("canvas", { class: "chart", role: "img" });
     this.legend = h("ul", { class: "legend" });
     this.element = h("div", { class: "curves card" }, this.legend, this.canvas);
-    this.canvas.style.height = `${CHART_HEIGHT + WAITING_HEIGHT + 34}px`;
+    this.canvas.style.height = `${CHART_HEIGHT + WAITING_HEIGHT + 48}px`;
     this._observer = new ResizeObserver(() => this.paint());
     this._observer.observe(this.canvas);
   }
@@ -332,6 +333,7 @@ class Chart {
     grid(context, number(most), waitingY(most), width, colours);
     context.fillStyle = colours.quiet;
     context.fillText("waiting pods", GUTTER + 4, top + 8);
+    if (!isTime) context.fillText("demand, in percent of the devices", GUTTER + 4, top + WAITING_HEIGHT + 24);
     ticks(context, last, isTime, xOf, { width, y: top + WAITING_HEIGHT + 10 }, colours);
     runs.forEach((run, side) => {
       context.strokeStyle = colours[COLOURS[side]];
@@ -368,14 +370,14 @@ function grid(context, text, y, width, colours) {
 function ticks(context, last, isTime, xOf, { width, y }, colours) {
   const unit = !isTime ? 1 : last > 3 * 86400 ? 86400 : last > 7200 ? 3600 : last > 180 ? 60 : 1;
   const names = { 86400: "d", 3600: "h", 60: "min", 1: "s" };
-  const name = isTime ? names[/** @type {1} */ (unit)] : "pods";
+  const name = isTime ? names[/** @type {1} */ (unit)] : "%";
   const count = Math.max(2, Math.floor((width - GUTTER) / 90));
   const rough = last / unit / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
   context.fillStyle = colours.quiet;
   for (let at = 0; at * unit <= last; at += step) {
-    const text = `${number(Number(at.toPrecision(6)))} ${name}`;
+    const text = `${number(Number(at.toPrecision(6)))}${isTime ? " " : ""}${name}`;
     const room = context.measureText(text).width;
     context.fillText(text, Math.min(width - room, Math.max(0, xOf(at * unit) - room / 2)), y);
   }
@@ -406,11 +408,11 @@ function planPart(plan) {
   const shown = new Table(
     "Nodes of the plan",
     [
-      { title: "Node", cell: (row) => nodeLink(row.name || row.node) },
-      { title: "Type", cell: (row) => (row.node ? "exists already" : `${row.instanceType}${row.zone ? ` in ${row.zone}` : ""}`) },
-      { title: "Pods", cell: (row) => row.pods.map((/** @type {string} */ each, /** @type {number} */ n) => [n ? ", " : "", podLink(each)]), class: "text" },
-      { title: "Devices in use", cell: (row) => devicesText(row.devices), class: "number" },
-      { title: "Left", cell: (row) => Object.entries(row.left).map(([name, amount]) => `${name} ${amount}`).join(", "), class: "text" },
+      { key: "name", title: "Node", value: (row) => row.name || row.node, cell: (row) => nodeLink(row.name || row.node) },
+      { key: "instanceType", title: "Type", cell: (row) => (row.node ? "exists already" : `${row.instanceType}${row.zone ? ` in ${row.zone}` : ""}`) },
+      { key: "pods", title: "Pods", value: (row) => row.pods.length, cell: (row) => row.pods.map((/** @type {string} */ each, /** @type {number} */ n) => [n ? ", " : "", podLink(each)]), class: "text" },
+      { key: "devices", title: "Devices in use", value: (row) => row.devices.length, cell: (row) => devicesText(row.devices), class: "number" },
+      { key: "left", title: "Left", isFixed: true, cell: (row) => Object.entries(row.left).map(([name, amount]) => `${name} ${amount}`).join(", "), class: "text" },
     ],
     (row) => row.name || row.node,
   );
@@ -418,8 +420,8 @@ function planPart(plan) {
   const left = new Table(
     "Pods that are not in the plan",
     [
-      { title: "Pod", cell: (row) => podLink(row.pod), class: "wide" },
-      { title: "Why", cell: (row) => row.why, class: "text" },
+      { key: "pod", title: "Pod", cell: (row) => podLink(row.pod), class: "wide" },
+      { key: "why", title: "Why", cell: (row) => row.why, class: "text" },
     ],
     (row) => row.pod,
   );
