@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 # Nodes that the search tries to free, and pods that it places for them.
 _NODES_TRIED_MAX = 500
 _PODS_PLACED_MAX = 2_000
+# Counting how many partitions of so many are free at once takes seconds.
+_COUNTED_DEVICES_MAX = 20_000
 # Nodes on which a pod is tried, before the scheduler chooses one.
 _TARGETS_TRIED_MAX = 8
 
@@ -96,6 +98,7 @@ class Defragmentation:
     # The number of nodes that the search tried to free, and whether it tried all.
     tried: int
     is_complete: bool
+    # The free devices on the nodes of the moves; empty if there are too many partitions to count.
     before: tuple[ModelSummary, ...]
     after: tuple[ModelSummary, ...]
 
@@ -249,7 +252,9 @@ class _Copy:
                 profile=profile,
             )
             if isinstance(on_node, Placed):
-                self._add_placement(MemberPlaced(member, on_node.node, on_node.amounts, on_node.given))
+                self._add_placement(
+                    MemberPlaced(member, on_node.node, on_node.amounts, on_node.given)
+                )
                 return True
         placed = place_anywhere(member, self.cluster, profile)
         if not isinstance(placed, Placed):
@@ -306,6 +311,8 @@ def defragment(world: World, driver: str, *, release: Release, chance: Chance) -
         freely.cordon(node)
     is_free = all(freely.free(step, packs=False) for step in steps)
     sources = {pod.full_name: pod.spec.node_name for pod in world.pods}
+    affected = {placed.node for placed in replayed.places.values()}
+    affected |= {sources[name] for name in replayed.places}
     return Defragmentation(
         driver,
         tuple(copy.nodes),
@@ -321,8 +328,8 @@ def defragment(world: World, driver: str, *, release: Release, chance: Chance) -
         is_reached_freely=is_free and len(freely.whole()) >= len(whole) + len(freed),
         tried=tried,
         is_complete=is_complete,
-        before=_summaries(world, driver, make().allocations),
-        after=_summaries(world, driver, replayed.allocations),
+        before=_summaries(world, driver, make().allocations, affected),
+        after=_summaries(world, driver, replayed.allocations, affected),
     )
 
 
@@ -501,12 +508,21 @@ def _fixed_pods(world: World, copy: _Copy, fixed: Mapping[str, str]) -> Iterator
 
 
 def _summaries(
-    world: World, driver: str, allocations: Mapping[str, AllocationResult]
+    world: World,
+    driver: str,
+    allocations: Mapping[str, AllocationResult],
+    nodes: Collection[str],
 ) -> tuple[ModelSummary, ...]:
-    """Return how many devices of the driver are free on each node with these allocations."""
-    slices = [each for each in world.slices if each.spec.driver == driver]
-    claims = [
-        changed(each, status=changed(each.status, allocation=allocations.get(claim_name(each))))
-        for each in world.claims
+    """Return how many devices of the driver are free on the nodes, if they are not too many."""
+    slices = [
+        each for each in world.slices if each.spec.driver == driver and each.spec.node_name in nodes
     ]
-    return summary_of(devices_of(slices, claims, world.taint_rules, world.nodes))
+    if sum(len(each.spec.devices) for each in slices) > _COUNTED_DEVICES_MAX:
+        return ()
+    claims = [
+        changed(each, status=changed(each.status, allocation=allocations[claim_name(each)]))
+        for each in world.claims
+        if claim_name(each) in allocations
+    ]
+    views = devices_of(slices, claims, world.taint_rules, world.nodes)
+    return summary_of(each for each in views if each.node in nodes)

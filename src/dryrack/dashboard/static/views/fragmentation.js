@@ -126,6 +126,7 @@ function histogram(model, after) {
 
 /** @param {number} before @param {number | null} after */
 function amounts(before, after) {
+  if (!before && !after) return "";
   if (after === null || after === before) return before.toLocaleString("en");
   return `${before.toLocaleString("en")} → ${after.toLocaleString("en")}`;
 }
@@ -162,6 +163,7 @@ function found(answer) {
       ? [
           h("p", null, places[/** @type {"any" | "pinned"} */ (answer.placement)]),
           h("p", null, "Freed: ", freed.map((/** @type {string} */ each, /** @type {number} */ n) => [n ? ", " : "", nodeLink(each)])),
+          h("p", { class: "quiet" }, answer.before.length ? "Free devices on the nodes of the moves, before and after:" : "There are too many partitions to count the free devices after the moves."),
           h("div", { class: "histograms" }, answer.before.map((/** @type {any} */ each) => histogram(each, answer.after.find((/** @type {any} */ one) => one.model === each.model)))),
           movesTable(moves),
         ]
