@@ -154,7 +154,7 @@ export class TimeAxis {
         if (!part) continue;
         context.fillStyle = colours[state];
         context.globalAlpha = state === "free" ? 0.35 : 1;
-        context.fillRect(Math.floor(x), y - part, Math.max(1, Math.ceil(end) - Math.floor(x)), part);
+        context.fillRect(Math.floor(x), y - part, Math.max(1, Math.floor(end) - Math.floor(x)), part);
         y -= part;
       }
     }

@@ -7,6 +7,7 @@ import { empty, heading, loading, nodeLink, objectLink, problem, section } from 
 import { Table } from "../table.js";
 
 const BINS_MAX = 16;
+const NODES_SHOWN_MAX = 20;
 
 /** @param {import("../page.js").Context} context */
 export function fragmentationView({ store, announce }) {
@@ -128,7 +129,7 @@ function histogram(model, after) {
 function amounts(before, after) {
   if (!before && !after) return "";
   if (after === null || after === before) return before.toLocaleString("en");
-  return `${before.toLocaleString("en")} → ${after.toLocaleString("en")}`;
+  return [before.toLocaleString("en"), h("br", null), `→ ${after.toLocaleString("en")}`];
 }
 
 /** @param {any} model @returns {Map<number, number>} the number of nodes by free devices */
@@ -162,7 +163,7 @@ function found(answer) {
     moves.length
       ? [
           h("p", null, places[/** @type {"any" | "pinned"} */ (answer.placement)]),
-          h("p", null, "Freed: ", freed.map((/** @type {string} */ each, /** @type {number} */ n) => [n ? ", " : "", nodeLink(each)])),
+          freedNodes(freed),
           h("p", { class: "quiet" }, answer.before.length ? "Free devices on the nodes of the moves, before and after:" : "There are too many partitions to count the free devices after the moves."),
           h("div", { class: "histograms" }, answer.before.map((/** @type {any} */ each) => histogram(each, answer.after.find((/** @type {any} */ one) => one.model === each.model)))),
           movesTable(moves),
@@ -170,6 +171,15 @@ function found(answer) {
       : null,
     fixed.length ? fixedPods(answer) : null,
   ];
+}
+
+/** @param {string[]} freed */
+function freedNodes(freed) {
+  const links = [...freed]
+    .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+    .map((each, n) => [n ? ", " : "", nodeLink(each)]);
+  if (links.length <= NODES_SHOWN_MAX) return h("p", null, "Freed: ", links);
+  return h("details", null, h("summary", null, `Freed: ${counted(links.length, "node")}`), h("p", null, links));
 }
 
 /** @param {any[]} moves */

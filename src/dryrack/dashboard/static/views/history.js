@@ -35,13 +35,14 @@ export class HistoryView {
     this.differences = h("div", null, loading());
     this.table = changesTable();
     this.changes = h("div", null);
+    this.controls = h("div", { class: "ends" }, this.from.element, this.to.element);
     this.content = h(
       "div",
       null,
       this.axis.element,
-      h("div", { class: "ends" }, this.from.element, this.to.element),
-      section("Differences", this.differences),
+      this.controls,
       this.gangPart,
+      section("Differences", this.differences),
       section("Changes", this.changes),
     );
     this.body = h("div", null, loading());
@@ -125,6 +126,7 @@ export class HistoryView {
     }
     const end = isOpen ? "now" : timeText(all[last].at, this.moments.end);
     this.text.textContent = `${timeText(all[first].at, this.moments.end)} to ${end}`;
+    this.controls.hidden = all.length < 2;
     this.all.disabled = first === 0 && last === all.length - 1;
     this._showGangs(range);
     const rows = all.slice(first, last + 1).flatMap(changeRows).reverse();
@@ -275,7 +277,7 @@ function differences(answer) {
     ["Gangs", answer.gangs, (/** @type {any} */ row) => objectCell("gangs", row.name)],
     ["Devices", devices, (/** @type {any} */ row) => [deviceLink(row.name), h("div", { class: "quiet" }, `${row.model}${row.node ? ` on ${row.node}` : ""}`)]],
   ].filter(([, part]) => part.changed.length);
-  if (from.revision === until.revision) return empty("Both ends are the same moment. Move one of them.");
+  if (from.revision === until.revision) return empty("Both ends are the same moment.");
   return [
     statesTable(from, until),
     devices.counts.length

@@ -105,7 +105,7 @@ export class Timeline {
     }
     const changes = moment.changes.map(changeText);
     if (moment.more) changes.push(`and ${counted(moment.more, "more change")}`);
-    const states = Object.entries(moment.states).map(([state, count]) => `${count} ${state}`);
+    const states = Object.entries(moment.states).map(([state, count]) => `${count.toLocaleString("en")} ${state}`);
     this.range.setAttribute("aria-valuetext", `${clock(moment.time)}, ${states.join(", ")}`);
     fill(
       this.text,
