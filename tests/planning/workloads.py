@@ -299,9 +299,11 @@ def _random_kind(chance: Random, flavour: str) -> Any:
     return make
 
 
-def cheapest_by_brute_force(case: RandomCase) -> Fraction | None:
+def cheapest_by_brute_force(
+    case: RandomCase, *, nodes_max: int = 99, cpu_max: int = 10**6
+) -> Fraction | None:
     """
-    Return the least cost of nodes for the workload, None if there are none.
+    Return the least cost of nodes for the workload within the limits, None if there are none.
 
     It tries every set of pods on a node of every type, placed together by the decider as a gang,
     and then every division of the pods into such sets. It uses nothing of the planner.
@@ -309,27 +311,31 @@ def cheapest_by_brute_force(case: RandomCase) -> Fraction | None:
     members = case.workload.members
 
     @cache
-    def price(chosen: int) -> Fraction | None:
+    def takers(chosen: int) -> list[tuple[Fraction, int]]:
         own = [each for number, each in enumerate(members) if chosen >> number & 1]
-        prices = [each.price for each in case.types if fits_together(own, each)]
-        return min(prices, default=None)
+        return [(each.price, cpu_of(each)) for each in case.types if fits_together(own, each)]
 
     @cache
-    def least(left: int) -> Fraction | None:
+    def least(left: int, nodes: int, cpu: int) -> Fraction | None:
         if not left:
             return Fraction(0)
         lowest = left & -left
         best: Fraction | None = None
-        chosen = left
+        chosen = left if nodes else 0
         while chosen:
-            if chosen & lowest:
-                one, rest = price(chosen), least(left & ~chosen)
-                if one is not None and rest is not None and (best is None or one + rest < best):
-                    best = one + rest
+            for price, own in takers(chosen) if chosen & lowest else ():
+                rest = least(left & ~chosen, nodes - 1, cpu - own) if own <= cpu else None
+                if rest is not None and (best is None or price + rest < best):
+                    best = price + rest
             chosen = (chosen - 1) & left
         return best
 
-    return least((1 << len(members)) - 1)
+    return least((1 << len(members)) - 1, nodes_max, cpu_max)
+
+
+def cpu_of(type_: NodeType) -> int:
+    """Return the CPUs of a node of the type."""
+    return type_.make("node").node.status.allocatable["cpu"].value()
 
 
 def fits_together(members: list[Member], type_: NodeType) -> bool:

@@ -240,6 +240,14 @@ class PlanOptions:
             help="Most that the new nodes may cost in an hour; pods beyond that are left over.",
         ),
     ] = None
+    max_nodes: Annotated[
+        int | None,
+        _plan_option(
+            "--max-nodes",
+            metavar="N",
+            help="Most new nodes; pods that do not fit on them are left over.",
+        ),
+    ] = None
     catalogue_file: Annotated[
         tuple[str, ...],
         _plan_option(

@@ -121,7 +121,14 @@ class Covering:
 
     def with_demand(self, demand: Counts) -> Covering:
         """Return the problem with a smaller demand; it shares the answers of the oracle."""
-        other = Covering(demand, self.prices, self.supplies, self.ask, self.rows, self.is_over)
+        return self._sharing(demand, self.prices)
+
+    def with_prices(self, prices: Sequence[Fraction]) -> Covering:
+        """Return the problem with other prices; it shares the answers of the oracle."""
+        return self._sharing(self.demand, prices)
+
+    def _sharing(self, demand: Counts, prices: Sequence[Fraction]) -> Covering:
+        other = Covering(demand, prices, self.supplies, self.ask, self.rows, self.is_over)
         other._known = self._known
         other._alone = self._alone
         other.has_unknown = self.has_unknown

@@ -22,6 +22,7 @@ from dryrack.base.text import listed
 from dryrack.placement import DEFAULT_PROFILE, Unplaced, explain_nodes
 from dryrack.planning.additions import Additions, place_anywhere
 from dryrack.planning.covering import NOTHING, Column, Covering
+from dryrack.planning.limited_solving import EXCEEDED, solve_within
 from dryrack.planning.lowering import lowerings
 from dryrack.planning.model import (
     Limits,
@@ -263,20 +264,41 @@ class _Planner:
                 why = "no instance type takes it, and the existing nodes that could are full"
                 refused |= {member.name: why for member in group}
         smaller = self._refuse(workload, refused)
-        return smaller, self._solve_for(table, smaller, solution)
+        names = {member.name for member in smaller.members}
+        less = solve_covering(
+            table.problem.with_demand(table.units_of(names)),
+            looks_max=self._limits.looks,
+            steps_max=self._limits.steps,
+            base=solution.columns,
+        )
+        assert less is not None, "a smaller demand can be covered, too"
+        return smaller, less
 
-    def _solve_for(self, table: _Table, workload: Workload, before: Solution) -> Solution:
-        """Return the solution for a part of the workload that `before` is for."""
+    def _solve_within(self, table: _Table, workload: Workload, before: Solution) -> Solution | None:
+        """Return the nodes within the limits for a part of the workload that `before` is for."""
         names = {member.name for member in workload.members}
-        problem = table.problem.with_demand(table.units_of(names))
-        solution = solve_covering(
-            problem,
+        return solve_within(
+            table.problem.with_demand(table.units_of(names)),
+            [self._uses(table, type_) for type_ in table.problem.types],
+            self._limits.cost,
             looks_max=self._limits.looks,
             steps_max=self._limits.steps,
             base=before.columns,
         )
-        assert solution is not None, "a smaller demand can be covered, too"
-        return solution
+
+    def _uses(self, table: _Table, type_: int) -> Sequence[Fraction]:
+        """Return the part of each limit, except that of the cost, that a node of a type uses."""
+        limits = self._limits
+        if type_ >= len(self._types):
+            # Existing nodes use nothing; the types after them stand for pods that are left over.
+            is_existing = type_ < len(self._types) + len(table.classes)
+            number = len(limits.amounts) + (limits.nodes is not None)
+            return [NOTHING if is_existing else EXCEEDED] * number
+        has = table.oracle.states[type_].allocatable
+        pairs = [(has.get(name, 0), most) for name, most in limits.amounts.items()]
+        if limits.nodes is not None:
+            pairs.append((1, limits.nodes))
+        return [Fraction(own, most) if most else EXCEEDED * bool(own) for own, most in pairs]
 
     def _within_limits(
         self, workload: Workload, table: _Table, solution: Solution
@@ -284,6 +306,9 @@ class _Planner:
         """Leave pods over until the nodes keep to the limits: the last and least important."""
         if self._is_within(table, solution):
             return workload, solution
+        whole = self._solve_within(table, workload, solution)
+        if whole is not None:
+            return workload, whole
         blocks = sorted(_blocks(workload, table), key=lambda block: -_priority(block))
         low, high = 0, len(blocks)
         best = _EMPTY
@@ -291,8 +316,8 @@ class _Planner:
         while high - low > 1:
             middle = (low + high) // 2
             smaller = _only(workload, blocks[:middle])
-            trial = self._solve_for(table, smaller, solution)
-            if self._is_within(table, trial):
+            trial = self._solve_within(table, smaller, solution)
+            if trial is not None:
                 low, best = middle, trial
             else:
                 high = middle
@@ -300,8 +325,8 @@ class _Planner:
         for block in blocks[low + 1 :]:
             if self._limits.is_over():
                 break
-            trial = self._solve_for(table, _only(workload, [*chosen, block]), solution)
-            if self._is_within(table, trial):
+            trial = self._solve_within(table, _only(workload, [*chosen, block]), solution)
+            if trial is not None:
                 chosen.append(block)
                 best = trial
         kept = {member.name for block in chosen for member in block}
@@ -349,7 +374,8 @@ class _Planner:
                 trial = solve_covering(
                     other.problem, looks_max=_FEWER_LOOKS, steps_max=_FEWER_STEPS
                 )
-                if trial is not None and trial.cost < (solution.cost - (best.saves if best else 0)):
+                cost = solution.cost - (best.saves if best else 0)
+                if trial is not None and trial.cost < cost and self._is_within(other, trial):
                     nodes = sum(1 for each in trial.nodes if each.type < len(self._types))
                     best = OneFewer(lowering.text, solution.cost - trial.cost, new - nodes)
         return best
@@ -373,7 +399,7 @@ class _Planner:
                 steps_max=_FEWER_STEPS,
                 base=solution.columns,
             )
-            if trial is not None and trial.cost < solution.cost:
+            if trial is not None and trial.cost < solution.cost and self._is_within(table, trial):
                 nodes = sum(1 for each in trial.nodes if each.type < len(self._types))
                 option = (len(left_out), trial.cost - solution.cost, len(new) - nodes, change)
                 best = option if best is None else min(best, option)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dryrack.base.errors import ContentError
+from dryrack.base.text import listed
 from dryrack.cli.allocate import Settings, print_doubts
 from dryrack.cli.command import join_lists
 from dryrack.cli.files import UsageError, read_sources, without_pauses
@@ -36,6 +37,7 @@ from dryrack.planning import (
     from_zero,
     move_daemon,
     one_of_each_daemon_set,
+    parse_prices,
     plan,
     plan_for_zones,
 )
@@ -100,12 +102,19 @@ class _Planner:
         self._catalogue = load_catalogue(options.catalogue_file)
         sources = read_sources(options.prices) if options.prices else ()
         self._prices = load_prices({each.name: each.content for each in sources})
+        own = parse_prices({each.name: each.content for each in sources})
+        unknown = [name for name in own if name not in self._catalogue.instance_types]
+        if unknown:
+            names = listed(unknown)
+            say(shown(f"note: prices of unknown instance types are not used: {names}"))
         if options.spread not in ("", _SPREAD):
             raise UsageError(f"--spread {options.spread}: use --spread {_SPREAD}")
         if options.max_cost is not None and not 0 < options.max_cost < float("inf"):
             raise UsageError(f"--max-cost {options.max_cost}: must be a number greater than 0")
         if options.max_cost is not None and options.fewest_nodes:
             raise UsageError("--max-cost limits a cost; leave out --fewest-nodes")
+        if options.max_nodes is not None and options.max_nodes < 0:
+            raise UsageError(f"--max-nodes {options.max_nodes}: must be 0 or more")
         self._labels = _parse_labels(options.node_labels)
         self._machines = self._chosen_machines()
         self.is_valid = True
@@ -157,7 +166,8 @@ class _Planner:
         zones = self._zones(world)
         types = [self._node_type(each, zone) for each in machines for zone in zones or ("",)]
         most = self._options.max_cost
-        limits = Limits(cost=None if most is None else Fraction(str(most)))
+        cost = None if most is None else Fraction(str(most))
+        limits = Limits(cost=cost, nodes=self._options.max_nodes)
         profile = settings.placement_settings().profile_of(case.first_pod)
         if self._options.spread:
             result = plan_for_zones(
