@@ -124,6 +124,27 @@ def test_pods_beyond_the_greatest_cost_are_left_over(tmp_path: Path) -> None:
     assert [each["pod"] for each in answer["unplaceable"]] == ["default/web-2", "default/web-3"]
 
 
+def test_fewer_nodes_keep_to_a_limit(tmp_path: Path) -> None:
+    """Four pods fit on one larger node, which costs more than four small ones."""
+    file = written(tmp_path, TEMPLATE, deployment(4))
+    status, answer = planned("-f", file, "--instance-types", "g6.*", "--max-nodes", "1")
+
+    assert (status, answer["unplaceable"]) == (0, [])
+    assert [each["instanceType"] for each in answer["nodes"]] == ["g6.12xlarge"]
+
+
+def test_prices_of_unknown_types_are_reported(tmp_path: Path) -> None:
+    """A typing mistake in a price list does not go unnoticed."""
+    file = written(tmp_path, TEMPLATE, deployment(1))
+    prices = tmp_path / "prices.yaml"
+    head = "apiVersion: dryrack.dev/v1alpha1\nkind: PriceList\ndate: x\nsource: y\n"
+    prices.write_text(head + "prices: {g6.xlage: 0.1}\n")
+    done = dryrack("plan", "-f", file, "--instance-types", "g6.xlarge", "--prices", prices)
+
+    assert done.returncode == 0
+    assert "prices of unknown instance types are not used: g6.xlage" in done.stderr
+
+
 def test_a_pod_that_no_type_takes_says_why(tmp_path: Path) -> None:
     """The reason is that of the decider on a node of the type."""
     file = written(tmp_path, TEMPLATE, deployment(1, cpu="1"))
@@ -139,7 +160,10 @@ def test_a_pod_that_no_type_takes_says_why(tmp_path: Path) -> None:
     [
         (["--instance-types", "p5.48xlarg"], "did you mean 'p5.48xlarge'"),
         (["--instance-types", "p5e.48xlarge"], "its price is not known; add a price with --prices"),
-        (["--max-cost", "0"], "--max-cost 0.0: must be greater than 0"),
+        (["--max-cost", "0"], "--max-cost 0.0: must be a number greater than 0"),
+        (["--max-cost", "nan"], "--max-cost nan: must be a number greater than 0"),
+        (["--max-nodes", "-1"], "--max-nodes -1: must be 0 or more"),
+        (["--zones", "a zone", "--spread", "zone"], "--zones 'a zone': a valid label must be"),
     ],
 )
 def test_wrong_options_say_what_is_right(tmp_path: Path, words: list[str], error: str) -> None:

@@ -180,6 +180,9 @@ class _Planner:
     def _zones(self, world: World) -> Sequence[str]:
         """Return the zones of new nodes; none if zones do not matter."""
         zones = [each for each in join_lists(self._options.zones).split(",") if each]
+        for zone in zones:
+            if problems := list(label_value(zone)):
+                raise UsageError(f"--zones {zone!r}: {problems[0]}")
         known = sorted({each.metadata.labels.get(ZONE, "") for each in world.nodes} - {""})
         return zones or known or (_ZONES if self._options.spread else ())
 
