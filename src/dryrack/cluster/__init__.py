@@ -41,9 +41,11 @@ if TYPE_CHECKING:
         add_compute_domains,
         add_device_classes,
         add_node,
+        add_node_pools,
         allocation_state_objects,
         apply_objects,
         compute_domain_objects,
+        node_pool_objects,
         virtual_node,
     )
     from dryrack.cluster.ports import SeededChance, SystemChance, SystemClock
@@ -92,7 +94,8 @@ else:
             "engines": "Family UnknownEngineError Wiring running_engines",
             "initial_objects": (
                 "add_allocation_states add_compute_domains add_device_classes add_node "
-                "allocation_state_objects apply_objects compute_domain_objects virtual_node"
+                "add_node_pools allocation_state_objects apply_objects compute_domain_objects "
+                "node_pool_objects virtual_node"
             ),
             "ports": "SeededChance SystemChance SystemClock",
             "private_files": "ensure_own_directory write_private",
@@ -135,6 +138,7 @@ __all__ = [
     "add_compute_domains",
     "add_device_classes",
     "add_node",
+    "add_node_pools",
     "allocation_state_objects",
     "apply_objects",
     "assemble_engines",
@@ -153,6 +157,7 @@ __all__ = [
     "load_prices",
     "new_identity",
     "node_plugins",
+    "node_pool_objects",
     "provisioner_needs",
     "provisioner_settings",
     "publisher_needs",

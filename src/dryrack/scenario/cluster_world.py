@@ -113,6 +113,11 @@ def run_on_cluster(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
 
 async def _run(loaded: LoadedScenario, how: ClusterRun) -> Outcome:
     hardware = Hardware.of(loaded.scenario.fleet)
+    if hardware.has_provisioner:
+        raise ContentError(
+            "fleet.provisioner: not supported on a cluster, because nodes could stay; "
+            "run the scenario on the embedded control plane"
+        )
     drivers = drivers_of(hardware)
     setup = tuple(fleet_objects(loaded.scenario.fleet, hardware))
     clock = SystemClock()

@@ -22,6 +22,7 @@ from dryrack.cluster import (
     SeededChance,
     SystemClock,
     node_plugins,
+    provisioner_settings,
 )
 from dryrack.cluster.embedded import embedded
 from dryrack.cluster.faults import FaultBoard, FaultInjector
@@ -215,6 +216,11 @@ async def embedded_world(
         drivers=drivers,
         plugins=node_plugins(drivers),
         node_lease_seconds=how.node_lease_seconds,
+        provisioner=(
+            provisioner_settings(hardware.catalogue, release=options.release)
+            if hardware.has_provisioner and hardware.catalogue is not None
+            else None
+        ),
     )
     board = FaultBoard.seeded(how.seed, clock=clock, informers_apart=how.engines_crash)
     async with embedded(options, engines=engines, board=board) as cluster:

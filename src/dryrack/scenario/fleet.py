@@ -14,6 +14,7 @@ from dryrack.cluster import (
     compute_domain_objects,
     has_compute_domains,
     load_catalogue,
+    node_pool_objects,
     virtual_node,
 )
 from dryrack.kinds.decode import to_builtins
@@ -36,16 +37,20 @@ class Hardware:
     catalogue: Catalogue | None
     # The types of the nodes that the fleet names.
     machines: tuple[InstanceType, ...] = ()
+    has_provisioner: bool = False
+    """Whether nodes are created from NodePools."""
 
     @classmethod
     def of(cls, fleet: Fleet) -> Hardware:
         profiles = {group.profile for group in fleet.nodes if group.profile}
-        catalogue = load_catalogue() if fleet.catalogue or profiles else None
+        needs_catalogue = fleet.catalogue or fleet.provisioner or profiles
+        catalogue = load_catalogue() if needs_catalogue else None
         known = catalogue.instance_types if catalogue is not None else {}
         return cls(
             read_devices(fleet.devices, catalogue=load_catalogue) if fleet.devices else (),
             catalogue,
             tuple(known[name] for name in sorted(profiles) if name in known),
+            fleet.provisioner,
         )
 
 
@@ -55,6 +60,8 @@ def fleet_objects(fleet: Fleet, hardware: Hardware) -> Iterator[Raw]:
         yield from map(to_builtins, hardware.catalogue.device_classes.values())
     if has_compute_domains(hardware.machines):
         yield from compute_domain_objects()
+    if hardware.has_provisioner:
+        yield from node_pool_objects()
     yield from map(to_builtins, device_classes(hardware.devices))
     if any(isinstance(each, FakeKind) for each in hardware.devices):
         yield from allocation_state_objects()

@@ -73,6 +73,10 @@ class Fleet(Part, frozen=True, kw_only=True):
     catalogue: Annotated[
         bool, Meta(description="true: nodes get the devices of their instance type")
     ] = False
+    provisioner: Annotated[
+        bool,
+        Meta(description="true: NodePools create nodes for pods that fit on no node"),
+    ] = False
 
 
 class ScaleTo(Part, frozen=True, kw_only=True):

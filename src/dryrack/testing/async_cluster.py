@@ -31,6 +31,7 @@ from dryrack.cluster import (
     add_compute_domains,
     add_device_classes,
     add_node,
+    add_node_pools,
     apply_objects,
     has_compute_domains,
     read_snapshot,
@@ -122,7 +123,10 @@ class AsyncCluster:
             self.kubeconfig = await self._stack.enter_async_context(serving)
         self.client: Client = self._engines.control_plane.client(_MANAGER)
         self._task = asyncio.create_task(self._engines.run(), name="components of a test")
-        if self.kubeconfig is not None:
+        if self._setup.provisioner:
+            await add_node_pools(self.client)
+            await add_device_classes(self.client, packaged_catalogue().device_classes.values())
+        if self.kubeconfig is not None or self._setup.provisioner:
             self._engines.start()
         return self
 

@@ -19,11 +19,12 @@ from dryrack.cluster import (
     assemble_engines,
     build_control_plane,
     load_catalogue,
+    provisioner_settings,
     running_engines,
 )
 from dryrack.cluster.faults import FaultBoard, FaultInjector
 from dryrack.hardware.catalogue import Catalogue
-from dryrack.kinds.releases import DEFAULT_RELEASE
+from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 from dryrack.scenario import PreparedClaims
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Setup:
     """The Kubernetes release that the cluster behaves as, as with `dryrack up --release`."""
     feature_gates: str = ""
     """Feature gates of the cluster, as with `dryrack up --feature-gates`."""
+    provisioner: bool = False
+    """Whether NodePools create nodes, as with `dryrack up --provisioner`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +182,11 @@ class ClusterEngines:
 
             scheduling = settings_of_plane(read_config(self._setup.scheduler_config))
         machines = dict(self._machines)
+        provisioner = None
+        if self._setup.provisioner:
+            machines = dict(packaged_catalogue().instance_types)
+            release = Release.parse(self._setup.release)
+            provisioner = provisioner_settings(packaged_catalogue(), release=release)
         return assemble_engines(
             replace(
                 self._options,
@@ -188,5 +196,6 @@ class ClusterEngines:
                 scheduling=scheduling,
                 drivers=self._drivers,
                 plugins=self._plugins,
+                provisioner=provisioner,
             )
         )

@@ -37,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(release=RELEASE, feature_gates=GATES, scheduler_config=FILE, "
-        "runtime_config=VERSIONS, without=ENGINES, seed=NUMBER): options of the cluster "
-        "of dryrack_cluster",
+        "runtime_config=VERSIONS, without=ENGINES, seed=NUMBER, provisioner=True): options of "
+        "the cluster of dryrack_cluster",
     )
     # pytest rewrites the assert statements of packages with a plugin. For all of dryrack that takes
     # seconds and has no use. If the internals of pytest change, it takes these seconds.
