@@ -139,6 +139,27 @@ def test_a_changed_template_replaces_the_nodes() -> None:
     play(scene)
 
 
+def test_an_annotation_protects_a_pod_for_a_time() -> None:
+    """The node of a Pod with do-not-disrupt 10m is replaced when the Pod is ten minutes old."""
+
+    async def scene(client: Client, clock: VirtualClock) -> None:
+        await client.create(NODE_POOLS, pool("small", instance_type("c-4x-amd64-linux")))
+        made = deploy("web", 1, cpu="3")
+        annotations = {"karpenter.sh/do-not-disrupt": "10m"}
+        made["spec"]["template"]["metadata"]["annotations"] = annotations
+        await client.create(DEPLOYMENTS, made)
+        await clock.advance(10)
+        before = await names(client, NODES)
+        patch = {"spec": {"template": {"metadata": {"labels": {"new": "label"}}}}}
+        await client.patch(NODE_POOLS, "small", patch)
+        await clock.advance(540)
+        assert await names(client, NODES) == before
+        await clock.advance(120)
+        assert await names(client, NODES) != before
+
+    play(scene)
+
+
 @pytest.mark.parametrize("ignores", [False, True])
 def test_both_settings_of_ignore_dra_requests(ignores: bool) -> None:
     """A Pod with a claim gets a node, or stays pending with an event that names the option."""

@@ -11,12 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from tests.clients.served import ServedPlane
-from tests.provisioning.beds import DEVICE_CLASS, Bed, print_provision
+from tests.golang import sources
+from tests.provisioning.beds import DEVICE_CLASS, MODULE, Bed, print_provision
 from tests.publisher.real_publisher import ALONE
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
 from tests.realcluster.processes import Processes
+
+from dryrack.cluster import node_pool_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
     from tests.realcluster.cluster import Cluster
     from tests.realcluster.fixtures import StartCluster
+
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.real
 PLAIN = """
@@ -85,3 +91,23 @@ def test_dryrack_provision_on_a_real_cluster(start_cluster: StartCluster) -> Non
     bed.must("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     bed.start_dryrack("provision", ALONE)
     bed.check_workflow()
+
+
+def test_kubectl_prints_the_columns_of_karpenter() -> None:
+    """The columns and the short names of NodePools, NodeClaims, and node classes are the same."""
+    folder = sources(MODULE, "sigs.k8s.io/karpenter")
+    theirs = {}
+    for path in (*folder.glob("pkg/apis/crds/*.yaml"), *folder.glob("kwok/apis/crds/*.yaml")):
+        for each in yaml.safe_load_all(path.read_text()):
+            theirs[each["metadata"]["name"]] = _printed(each)
+    ours = {each["metadata"]["name"]: _printed(each) for each in node_pool_objects()}
+
+    # The provider for AWS is another module.
+    del ours["ec2nodeclasses.karpenter.k8s.aws"]
+    assert ours == {name: theirs[name] for name in ours}
+
+
+def _printed(definition: Raw) -> tuple[Raw, list[tuple[str, str, int]]]:
+    columns = definition["spec"]["versions"][0].get("additionalPrinterColumns", ())
+    listed = [(each["name"], each["jsonPath"], each.get("priority", 0)) for each in columns]
+    return definition["spec"]["names"], listed

@@ -23,7 +23,7 @@ from dryrack.controllers.objects import (
     status_of,
 )
 from dryrack.controllers.provisioning.disruption_budgets import Reason
-from dryrack.controllers.provisioning.draining import is_protected, must_leave
+from dryrack.controllers.provisioning.draining import must_leave, protected_until
 from dryrack.controllers.provisioning.lifecycle import INITIALIZED_CONDITION
 from dryrack.controllers.provisioning.node_bodies import template_hash
 from dryrack.controllers.provisioning.requirements import combine, first_mismatch
@@ -98,6 +98,7 @@ def is_in_use(claim: Raw, node: Raw | None) -> bool:
 def obstacle(
     candidate: Candidate,
     node: Raw,
+    now: float,
     *,
     members: Callable[[GangKey], Iterable[Raw]],
     is_covered: Callable[[Raw], bool],
@@ -114,7 +115,7 @@ def obstacle(
     own = {each["metadata"]["uid"] for each in candidate.pods}
     for pod in candidate.pods:
         name = f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        if is_protected(pod):
+        if protected_until(pod) > now:
             return f"{name} has the annotation {DO_NOT_DISRUPT}"
         if controller_of(pod) is None:
             return f"{name} has no controller, so no pod would replace it"

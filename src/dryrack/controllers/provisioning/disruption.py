@@ -11,6 +11,7 @@ the successor names it, so that a restart between the two loses nothing.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -45,6 +46,7 @@ from dryrack.controllers.provisioning.candidates import (
 from dryrack.controllers.provisioning.cluster_view import ClusterView
 from dryrack.controllers.provisioning.decision import QUICK, decide
 from dryrack.controllers.provisioning.disruption_budgets import Allowance, Reason, allowance
+from dryrack.controllers.provisioning.draining import protected_until
 from dryrack.controllers.provisioning.future_nodes import price_of
 from dryrack.controllers.provisioning.lifecycle import INITIALIZED_CONDITION
 from dryrack.controllers.provisioning.node_bodies import REPLACES, claim_name, new_claim
@@ -214,7 +216,9 @@ class Disruption(Reconciler[str]):
         for candidate in order_of(candidates):
             node = self._nodes.get("", candidate.name)
             assert node is not None, "a candidate has a node"
-            why = self._obstacle(candidate, node)
+            why = self._obstacle(candidate, node, look.now)
+            ends = map(protected_until, candidate.pods)
+            look.times += [each for each in ends if look.now < each < math.inf]
             if why:
                 writes += self._tell(candidate, "Unconsolidatable", f"the node stays: {why}")
             elif candidate.pods:
@@ -263,7 +267,7 @@ class Disruption(Reconciler[str]):
             patch = {"metadata": metadata, "status": status}
             yield Patch(NODE_CLAIMS, name_of(claim), patch, "status")
 
-    def _obstacle(self, candidate: Candidate, node: Raw) -> str:
+    def _obstacle(self, candidate: Candidate, node: Raw, now: float) -> str:
         def is_covered(pod: Raw) -> bool:
             namespace = pod["metadata"]["namespace"]
             return any(
@@ -275,7 +279,7 @@ class Disruption(Reconciler[str]):
             own = self._by_gang.get(str(gang))
             return [each for each in own if _node_of(each) and not is_terminal(each)]
 
-        return obstacle(candidate, node, members=members, is_covered=is_covered)
+        return obstacle(candidate, node, now, members=members, is_covered=is_covered)
 
     def _replacement_of(self, claim: Raw) -> Raw | None:
         name = _name(claim)

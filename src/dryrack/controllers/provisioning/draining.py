@@ -7,8 +7,10 @@ others. Pods of DaemonSets stay until the node is gone.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from dryrack.base.durations import seconds_in
 from dryrack.client.endpoints import NODE_CLAIMS, NODES, POD_DISRUPTION_BUDGETS, PODS
 from dryrack.client.informer import Name, name_of
 from dryrack.client.timekeeping import seconds_of
@@ -52,9 +54,18 @@ def _is_of_daemon_set(pod: Raw) -> bool:
     return owner is not None and owner.get("kind") == "DaemonSet"
 
 
-def is_protected(pod: Raw) -> bool:
-    """Return whether an annotation forbids to move a pod."""
-    return annotations_of(pod).get(DO_NOT_DISRUPT) == "true"
+def protected_until(pod: Raw) -> float:
+    """
+    Return until when an annotation forbids to move a pod, 0 if there is none.
+
+    Its value is `true`, or a duration from the start of the pod. Another value has no effect.
+    """
+    value = annotations_of(pod).get(DO_NOT_DISRUPT, "")
+    seconds = math.inf if value == "true" else seconds_in(value)
+    started = get(pod, "status.startTime", "")
+    if seconds is None:
+        return 0.0
+    return seconds_of(started) + seconds if started else math.inf
 
 
 def plan(pod: Raw, claim: Raw, now: float) -> Plan:
@@ -69,8 +80,10 @@ def plan(pod: Raw, claim: Raw, now: float) -> Plan:
         report = Report(pod, "Normal", "Disrupted", f"the pod is deleted: {text}", once=text)
         return Plan((report, Delete(PODS, name_of(pod), uid_of(pod), grace_seconds=left)))
     again = None if deadline is None else max(0.05, deadline - grace - now)
-    if is_protected(pod):
-        return Plan((), again)
+    until = protected_until(pod)
+    if until > now:
+        ends = [each for each in (again, until - now) if each is not None and each < math.inf]
+        return Plan((), min(ends, default=None))
     text = f"the pod is evicted: node {spec_of(pod)['nodeName']} is being removed"
     return Plan((Evict(name_of(pod), uid_of(pod)), Report(pod, "Normal", "Evicted", text)), again)
 

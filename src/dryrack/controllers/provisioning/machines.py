@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from dryrack.hardware import INSTANCE_TYPE
 from dryrack.kinds.expansion.virtual_nodes import CAPACITY
+from dryrack.kinds.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +34,14 @@ _MEMORY = "karpenter.kwok.sh/instance-memory"
 _SIZE = "karpenter.kwok.sh/instance-size"
 _FAMILY = "karpenter.kwok.sh/instance-family"
 _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)")
+
+# The labels of Karpenter's provider for AWS, by which public NodePools select types.
+_AWS = "karpenter.k8s.aws/instance-"
+_AWS_TYPE = re.compile(
+    r"(?P<family>(?P<category>[a-z]+)(?P<generation>\d+)[a-z0-9-]*)\.(?P<size>[\w-]+)"
+)
+# The category with as much memory for each CPU as a generic family.
+_AWS_CATEGORIES = {"c": "c", "s": "m", "m": "r"}
 
 # The generic types: GiB of memory for each CPU, and the numbers of CPUs.
 _FAMILIES = {"c": 2, "s": 4, "m": 8}
@@ -83,6 +92,8 @@ def _generic(family: str, cpus: int, arch: str) -> Machine:
         ARCH: arch,
         OS: "linux",
         **size_labels(name, capacity),
+        f"{_AWS}category": _AWS_CATEGORIES[family],
+        **{f"{_AWS}{key}": value for key, value in _aws_sizes(capacity).items()},
     }
     price = round(cpus * _CPU_PRICE + memory * _GIBIBYTE / 1e9 * _GIGABYTE_PRICE, 3)
     return Machine(name, labels, capacity, price)
@@ -99,6 +110,37 @@ def size_labels(name: str, capacity: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _aws_labels(
+    name: str, labels: Mapping[str, str], capacity: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the labels by which NodePools for AWS select an instance type, if it is of AWS."""
+    of_aws = _AWS_TYPE.fullmatch(name)
+    if of_aws is None:
+        return {}
+    found = {
+        "category": of_aws["category"],
+        "generation": of_aws["generation"],
+        "family": of_aws["family"],
+        "size": of_aws["size"],
+        **_aws_sizes(capacity),
+    }
+    product = labels.get("nvidia.com/gpu.product")
+    if product is not None:
+        found |= {
+            "gpu-manufacturer": "nvidia",
+            "gpu-name": product.split("-")[1].lower(),
+            "gpu-count": labels["nvidia.com/gpu.count"],
+            "gpu-memory": labels["nvidia.com/gpu.memory"],
+        }
+    return {f"{_AWS}{key}": value for key, value in found.items()}
+
+
+def _aws_sizes(capacity: Mapping[str, str]) -> dict[str, str]:
+    """Return the CPUs, and the memory in MiB."""
+    memory = Quantity.parse(capacity["memory"]).value() // 2**20
+    return {"cpu": capacity["cpu"], "memory": str(int(memory))}
+
+
 def catalogue_machines(
     types: Iterable[InstanceType], prices: Mapping[str, float]
 ) -> tuple[Machine, ...]:
@@ -112,6 +154,7 @@ def _of_catalogue(machine: InstanceType, price: float | None) -> Machine:
         ARCH: "amd64",
         OS: "linux",
         **size_labels(machine.name, capacity),
+        **_aws_labels(machine.name, machine.node_labels, capacity),
         **machine.node_labels,
     }
     return Machine(machine.name, labels, capacity, price)

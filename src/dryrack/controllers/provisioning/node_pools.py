@@ -102,7 +102,11 @@ def plan(pool: Raw, nodes: Sequence[Raw], now: float) -> Plan:
         if any(old.get(key, "") != value for key, value in new.items()):
             conditions = with_condition(conditions, {**new, "lastTransitionTime": timestamp(now)})
     resources = resources_of(nodes)
-    wanted: Raw = {"conditions": list(conditions), "resources": resources}
+    wanted: Raw = {
+        "conditions": list(conditions),
+        "nodes": int(resources["nodes"]),
+        "resources": resources,
+    }
     status = status_of(pool)
     if all(status.get(key) == value for key, value in wanted.items()):
         return NOTHING
