@@ -35,6 +35,8 @@ class Program:
     calls: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     statuses: list[tuple[bool, str]] = field(default_factory=list)
     answer: Callable[[Any, Any], None] | None = None
+    # Bytes in place of the answers of a method.
+    garbage: dict[str, bytes] = field(default_factory=dict)
     # The reports of each health stream, which ends after them; None keeps it open.
     reports: Callable[[], Sequence[Sequence[Raw] | None]] | None = None
 
@@ -89,7 +91,9 @@ class Program:
         return grpc.method_handlers_generic_handler(
             f"{REGISTRATION}.Registration",
             {
-                "GetInfo": _unary(message(REGISTRATION, "InfoRequest"), info),
+                "GetInfo": _unary(
+                    message(REGISTRATION, "InfoRequest"), info, self.garbage.get("GetInfo")
+                ),
                 "NotifyRegistrationStatus": _unary(
                     message(REGISTRATION, "RegistrationStatus"), status
                 ),
@@ -107,7 +111,7 @@ class Program:
                     self.answer(request, response)
                 return response
 
-            return _unary(message(package, f"{name}Request"), handle)
+            return _unary(message(package, f"{name}Request"), handle, self.garbage.get(name))
 
         names = ("NodePrepareResources", "NodeUnprepareResources")
         return grpc.method_handlers_generic_handler(
@@ -138,11 +142,11 @@ class Program:
         )
 
 
-def _unary(request: Any, handle: Any) -> Any:
+def _unary(request: Any, handle: Any, garbage: bytes | None = None) -> Any:
     return grpc.unary_unary_rpc_method_handler(
         handle,
         request_deserializer=request.FromString,
-        response_serializer=lambda each: each.SerializeToString(),
+        response_serializer=lambda each: garbage or each.SerializeToString(),
     )
 
 

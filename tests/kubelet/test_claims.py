@@ -192,3 +192,22 @@ def test_the_checkpoint_has_the_format_of_the_kubelet(directory: Path) -> None:
             }
         ],
     }
+
+
+@pytest.mark.parametrize("method", [PREPARE, UNPREPARE])
+def test_an_answer_that_is_no_message_is_an_error_of_the_call(directory: Path, method: str) -> None:
+    """The kubelet of the node goes on, and the next call can succeed."""
+
+    async def scenario() -> None:
+        program = Program(directory, garbage={method: b"\xff\xff\xff"})
+        async with node(program) as claims:
+            if method == UNPREPARE:
+                await claims.prepare("pod-1", [claim()])
+            with pytest.raises(CallError, match=f"{method}: rpc error: code = Internal desc"):
+                await (
+                    claims.unprepare("pod-1")
+                    if method == UNPREPARE
+                    else claims.prepare("pod-1", [claim()])
+                )
+
+    asyncio.run(scenario())

@@ -135,3 +135,20 @@ def test_an_instance_cannot_take_the_endpoint_of_another(directory: Path) -> Non
             assert registrations.drivers == (DRIVER,)
 
     asyncio.run(scenario())
+
+
+def test_a_socket_that_answers_garbage_is_not_registered(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log names the socket, and other sockets register."""
+
+    async def scenario() -> None:
+        bad = Program(directory, "-bad", garbage={"GetInfo": b"\xff\xff\xff"})
+        good = Program(directory, "-good")
+        async with watching(directory, []) as registrations, bad.serving():
+            await until(lambda: "failed to unmarshal" in caplog.text)
+            async with good.serving():
+                await until(lambda: bool(registrations.drivers))
+        assert f"socket {bad.registration}: GetInfo: rpc error" in caplog.text
+
+    asyncio.run(scenario())

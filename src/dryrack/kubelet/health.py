@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from dryrack.client.timekeeping import sleep
-from dryrack.kubelet.instance import text_of
+from dryrack.kubelet.instance import UNREADABLE, text_of
 from dryrack.kubeletapi import HEALTH_V1, HEALTH_V1ALPHA1, message
 
 if TYPE_CHECKING:
@@ -104,6 +104,10 @@ class NodeHealth:
         call = watch(message(package, "NodeWatchResourcesRequest")())
         try:
             async for response in call:
+                if response is None:
+                    reason = f"health of driver {instance.driver}: {UNREADABLE}"
+                    _logger.warning("node %s: %s", self._node, reason)
+                    return
                 self._update(instance.driver, response.devices)
                 # Other tasks run between the reports of a driver that never pauses.
                 await asyncio.sleep(0)

@@ -25,6 +25,12 @@ SERVICES = {"v1.DRAPlugin": DRA_V1, "v1beta1.DRAPlugin": DRA_V1BETA1}
 # Names of status codes that are not the words of grpc.StatusCode with capitals.
 _CODES = {"CANCELLED": "Canceled", "OK": "OK"}
 
+# The error for bytes that are not the message, for which the library returns None.
+UNREADABLE = (
+    "rpc error: code = Internal desc = grpc: failed to unmarshal the received message: proto: "
+    "cannot parse invalid wire-format data"
+)
+
 
 class CallError(DryrackError):
     """A call to a driver failed; the text is that of the kubelet."""
@@ -132,7 +138,7 @@ class Instance:
             response_deserializer=message(package, f"{method}Response").FromString,
         )
         try:
-            return await call(request, timeout=CALL_SECONDS_MAX)
+            answer = await call(request, timeout=CALL_SECONDS_MAX)
         except grpc.aio.AioRpcError as error:
             raise CallError(f"{method}: {text_of(error)}") from None
         except asyncio.CancelledError:
@@ -143,6 +149,9 @@ class Instance:
             raise CallError(
                 f"{method}: rpc error: code = Canceled desc = the driver was unregistered"
             ) from None
+        if answer is None:
+            raise CallError(f"{method}: {UNREADABLE}")
+        return answer
 
 
 def _check_complete(method: str, skipped: int) -> None:

@@ -20,7 +20,7 @@ import grpc
 
 from dryrack.client.timekeeping import sleep
 from dryrack.kubelet.health import HEALTH_SERVICES
-from dryrack.kubelet.instance import SERVICES, Instance, text_of
+from dryrack.kubelet.instance import SERVICES, UNREADABLE, Instance, text_of
 from dryrack.kubeletapi import REGISTRATION, message
 
 if TYPE_CHECKING:
@@ -154,6 +154,8 @@ class Registrations:
     async def _register(self, path: Path) -> Instance:
         async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
             info = await _call(channel, "GetInfo", "InfoRequest", "PluginInfo", _INFO_SECONDS_MAX)
+            if info is None:
+                raise RefusedError(f"GetInfo: {UNREADABLE}")
             try:
                 instance = self._accept(info, path)
             except RefusedError as error:

@@ -16,6 +16,7 @@ from dryrack.base.errors import ContentError
 from dryrack.base.text import hint
 from dryrack.cli.explain import print_explanation, print_helps, print_node, run_gang
 from dryrack.cli.output import NamedFormat, many, paint, print_data, print_line, say, shown
+from dryrack.cli.views.sources import on_cluster
 from dryrack.cli.views.traces import print_trace, why_chosen
 from dryrack.client.timekeeping import seconds_of
 from dryrack.placement import (
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from dryrack.cli.allocate import Settings
     from dryrack.cli.explain import Subject
     from dryrack.cli.views.sources import Source
+    from dryrack.client.client import Client
     from dryrack.kinds.core import Pod
     from dryrack.kinds.resource import AllocationResult
     from dryrack.placement import ClaimView, DeviceView, GangView, PodExplanation
@@ -317,7 +319,36 @@ def run_on_cluster(
 
     world = World.of(source.objects(EXPLANATION_KINDS))
     settings = replace(settings, assumes_nodes=False)
-    return Case(world, subject, settings, form, verbose=verbose).run()
+    has_devices = Case(world, subject, settings, form, verbose=verbose).run()
+    if subject.kind == "pod" and form is NamedFormat.TABLE:
+        for pod in world.pods:
+            is_meant = (pod.metadata.namespace, pod.metadata.name) == (
+                subject.namespace,
+                subject.name,
+            )
+            if is_meant and pod.spec.node_name and pod.spec.resource_claims:
+                _print_injected(source, pod)
+    return has_devices
+
+
+def _print_injected(source: Source, pod: Pod) -> None:
+    """Print what the containers of a pod get from CDI devices, which events show."""
+    from dryrack.client.client import Selection
+    from dryrack.client.endpoints import EVENTS
+    from dryrack.client.errors import ApiError
+
+    fields = f"involvedObject.uid={pod.metadata.uid},reason=CDIDevicesInjected"
+    selection = Selection(namespace=pod.metadata.namespace, fields=fields)
+
+    async def read(client: Client) -> list[str]:
+        try:
+            return [each["message"] for each in (await client.list(EVENTS, selection)).items]
+        except ApiError:
+            # The user may have no permission for events.
+            return []
+
+    for message in dict.fromkeys(on_cluster(source.connection(), read)):
+        print_line(shown(f"  {message[:1].lower()}{message[1:]}"))
 
 
 def _print_outlook(explanation: PodExplanation) -> None:

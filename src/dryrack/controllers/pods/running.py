@@ -229,18 +229,23 @@ def _reports(inputs: PodInputs, run: Run) -> Sequence[Report]:
 
 def undelivered(pod: Raw, claims: Mapping[Name, Raw]) -> str:
     """Return why the claims of a pod cannot be prepared, with the kubelet's text, or ""."""
+    name = pod["metadata"]["name"]
     for reference in claims_of_pod(pod):
         if reference.claim is None:
-            return f"podclaim {reference.name}: not yet created"
+            return f'pod "{pod["metadata"]["namespace"]}/{name}": ResourceClaim not created yet'
         if not reference.claim:
             continue
         claim = claims.get(Name(pod["metadata"]["namespace"], reference.claim))
         if claim is None:
-            return f'resourceclaim "{reference.claim}" not found'
+            what = f'resourceclaims.resource.k8s.io "{reference.claim}" not found'
+            return f"fetch ResourceClaim {reference.claim}: {what}"
+        if not is_reserved_for(claim, pod):
+            return (
+                f"pod {name} ({uid_of(pod)}) is not allowed to use ResourceClaim "
+                f"{reference.claim} ({uid_of(claim)})"
+            )
         if not status_of(claim).get("allocation"):
             return f"ResourceClaim {reference.claim}: not allocated"
-        if not is_reserved_for(claim, pod):
-            return f"pod {uid_of(pod)} is not allowed to use ResourceClaim {reference.claim}"
     return ""
 
 
