@@ -188,7 +188,7 @@ def test_a_virtual_kubelet_serves_the_nodes_that_it_is_named_for(
     options = ("--kubelet-dir", str(kubelets), "--kubeconfig", str(config))
     refused = dryrack("kubelet", "--node", "node-1", "--node", "new", *options)
     assert refused.returncode == 1
-    assert "node node-1: KWOK serves this node" in refused.stderr
+    assert "node node-1: KWOK or dryrack up serves this node" in refused.stderr
 
     def nodes() -> list[str]:
         return [each["metadata"]["name"] for each in fetched(config, "/api/v1/nodes")["items"]]

@@ -50,8 +50,8 @@ NEEDS = (Need(NODES), Need(PODS), Need(CLAIMS), Need(SLICES))
 # On a Node that this program serves.
 SERVED = "dryrack.dev/kubelet"
 _LEASES = "kube-node-lease"
-# The programs that play the kubelet of nodes, by the mark of their nodes.
-_OTHERS = {"kwok.x-k8s.io/node": "KWOK", "dryrack.dev/node": "dryrack up"}
+# The marks of nodes whose kubelet another program plays. KWOK does so even after the mark is gone.
+_MARKS_OF_OTHERS = ("kwok.x-k8s.io/node", "dryrack.dev/node")
 
 
 class NodeError(DryrackError):
@@ -98,16 +98,16 @@ class ServedNodes:
             return None
         metadata = node["metadata"]
         marks = {**get(metadata, "labels", {}), **get(metadata, "annotations", {})}
-        for mark, program in _OTHERS.items():
+        for mark in _MARKS_OF_OTHERS:
             if mark in marks:
                 raise NodeError(
-                    f"node {name}: {program} serves this node, because it has {mark}; to serve it "
-                    f"here, run: kubectl annotate node {name} {mark}-, or name a new node"
+                    f"node {name}: KWOK or dryrack up serves this node, because it has {mark}; "
+                    "name a node that does not exist, and this command creates it"
                 )
         if not self._mark_of(node) and await self._has_lease(name):
             raise NodeError(
                 f"node {name}: another kubelet renews the lease of this node; stop it and wait 40 "
-                "seconds, or name a new node"
+                "seconds, or name a node that does not exist"
             )
         return node
 
