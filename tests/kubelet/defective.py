@@ -73,13 +73,22 @@ def no_checkpoint() -> None:
 def no_specs_after_a_reboot() -> None:
     """Write the CDI specs of a claim once, although a reboot clears them."""
 
-    def write_once(write: Any) -> Any:
+    def carry(run: Any) -> Any:
+        def carry_out(self: Any, record: Any) -> None:
+            self.written = record.uid
+            run(self, record)
+
+        return carry_out
+
+    def write_once(run: Any) -> Any:
         def write_specs(self: Any, record: Any) -> None:
-            if record.state.name == "PREPARING":
-                write(self, record)
+            if getattr(self, "written", "") == record.uid:
+                self.written = ""
+                run(self, record)
 
         return write_specs
 
+    patch(plugin.NodePlugin, "_carry_out", carry)
     patch(plugin.NodePlugin, "_write_specs", write_once)
 
 
@@ -186,7 +195,7 @@ def errors_of_the_call() -> None:
     patch(serving._DraService, "prepare", fail)
 
 
-@defect("results-have-share-ids", "a-claim-has-two-shares-of-a-device", devices="gpu:4,shared")
+@defect("results-have-share-ids", "a-claim-has-two-shares-of-a-device", devices="gpu:4,shared=true")
 def no_share_ids() -> None:
     """Return shares without their IDs."""
 

@@ -225,6 +225,8 @@ class Bench:
         try:
             async with asyncio.timeout(patience):
                 while not devices:
+                    if self.has_ended:
+                        raise BenchError(f"the driver ended by itself:\n{self._tail()}")
                     devices = published_devices(await self.slices(), selectors)
                     await asyncio.sleep(0 if devices else LOOK_SECONDS)
         except TimeoutError:
