@@ -2,10 +2,10 @@
 The plugin of dryrack with a planted defect: a driver that breaks one promise.
 
     python -m tests.kubelet.defective DEFECT plugin --devices fake:4 ...
-    python -m tests.kubelet.defective --table
+    python -m tests.kubelet.defective --table [DEFECT...]
 
 A defect names the requirements of the conformance suite that must find it. The second form runs
-the suite on all defects, and prints what found each one.
+the suite on these or all defects, and prints what found each one.
 """
 
 from __future__ import annotations
@@ -363,8 +363,9 @@ def failures(name: str, focus: str) -> set[str]:
     return {each["requirement"] for each in results if each["outcome"] == "failed"}
 
 
-def table() -> None:
-    for name, each in DEFECTS.items():
+def table(names: list[str]) -> None:
+    for name in names or DEFECTS:
+        each = DEFECTS[name]
         slow = [each for each in _SLOW if each not in DEFECTS[name].found_by]
         found = failures(name, f"^(?!{'|'.join(slow)})")
         mark = "as expected" if found == each.found_by else f"expected {sorted(each.found_by)}"
@@ -373,8 +374,8 @@ def table() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--table"]:
-        table()
+    if sys.argv[1] == "--table":
+        table(sys.argv[2:])
     else:
         from dryrack.__main__ import main
 

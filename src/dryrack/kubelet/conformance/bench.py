@@ -411,8 +411,12 @@ class Bench:
 
     def clear_cdi(self) -> None:
         """Remove the CDI specs, as a reboot does."""
-        shutil.rmtree(self.cdi)
-        self.cdi.mkdir()
+        # The directory itself can be mounted in the file system of the driver.
+        for each in self.cdi.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each)
+            else:
+                each.unlink()
 
     async def reset(self) -> None:
         """Start the driver again without its files, so that no failure has consequences."""
