@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import dryrack
-from dryrack import library
+from dryrack import client, library
+from dryrack.client import endpoints
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "what-if"
@@ -52,6 +53,23 @@ def test_examples_of_docstrings_are_true(monkeypatch: pytest.MonkeyPatch) -> Non
         (test,) = finder.find(getattr(library, word), word)
         assert test.examples, word
         assert runner.run(test).failed == 0
+
+
+def test_the_page_lists_the_names_of_all_kinds() -> None:
+    """Each row has the kind and the version of its constant, and no constant is missing."""
+    page = (ROOT / "docs/reference/library.md").read_text()
+    rows = re.findall(r"^\| `([A-Z0-9_]+)` \| (\w+) \| `([\w./-]+)` \|$", page, re.MULTILINE)
+    names = [name for name in client.__all__ if isinstance(getattr(client, name), client.Endpoint)]
+    kinds = [
+        (name, getattr(client, name).kind, getattr(client, name).api_version) for name in names
+    ]
+    assert sorted(rows) == sorted(kinds)
+    constants = [
+        name for name, value in vars(endpoints).items() if isinstance(value, client.Endpoint)
+    ]
+    assert sorted(names) == sorted(constants)
+    for method in re.findall(r"^\| `([a-z_]+)\(", page, re.MULTILINE)[6:]:
+        assert callable(getattr(client.Client, method)), method
 
 
 def test_the_library_has_eight_words() -> None:
