@@ -48,7 +48,7 @@ def test_a_file_with_a_device_of_two_claims_has_exit_status_1(tmp_path: Path) ->
         }
     ]
     assert checks["no-leak"]["state"] == "not checked"
-    assert "the files contain no Pods" in checks["no-leak"]["notChecked"]
+    assert "the files contain no pods, nodes" in checks["no-leak"]["notChecked"]
 
 
 def test_the_junit_report_has_a_case_for_each_invariant(tmp_path: Path) -> None:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from dryrack.client.endpoints import Endpoint
     from dryrack.kinds.raw import Raw
 
-_NOT_IN_FILES = "the files contain no {}"
-
 
 def run(options: CheckOptions) -> bool:
     """Check a cluster or files; return whether no invariant is violated."""
@@ -99,12 +97,14 @@ def _state_of_files(names: Sequence[str], prepared: tuple[PreparedClaims, ...]) 
         if found is not None and endpoint is not None:
             objects[endpoint].append(_with_identity(found.raw, document.identity))
     present = {endpoint.resource for endpoint in objects}
-    unread = {
-        each.resource: _NOT_IN_FILES.format(f"{each.kind}s")
-        for each in MODELS
-        if each.kind in _EXPECTED and each.resource not in present
-    }
-    return ClusterState(objects=objects, now=time.time(), unread=unread, prepared=prepared)
+    missing = {each.resource for each in MODELS if each.kind in _EXPECTED} - present
+    return ClusterState(
+        objects=objects,
+        now=time.time(),
+        unread=frozenset(missing),
+        unread_reason="the files contain no",
+        prepared=prepared,
+    )
 
 
 # A cluster without an object of the other kinds is usual.

@@ -9,7 +9,7 @@ reason.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dryrack.client.discovery import discover
@@ -84,8 +84,10 @@ class ClusterState:
 
     objects: Mapping[Endpoint, Sequence[Raw]]
     now: float
-    unread: Mapping[str, str] = field(default_factory=dict)
-    """Why kinds could not be read, by resource."""
+    unread: frozenset[str] = frozenset()
+    """The resources that could not be read."""
+    unread_reason: str = "the account cannot list"
+    """Why, in front of their names."""
     prepared: tuple[PreparedClaims, ...] = ()
 
     def of(self, endpoint: Endpoint) -> Sequence[Raw]:
@@ -121,7 +123,7 @@ async def read_state(
 ) -> ClusterState:
     """Read all objects that invariants concern; `prepared` are the records of drivers."""
     objects: dict[Endpoint, Sequence[Raw]] = {}
-    unread: dict[str, str] = {}
+    unread: set[str] = set()
     records = list(prepared)
     for served in await discover(client):
         endpoint = served.endpoint
@@ -131,7 +133,7 @@ async def read_state(
         try:
             items = (await client.list(endpoint)).items
         except ForbiddenError:
-            unread[endpoint.resource] = f"the account cannot list {endpoint.resource}"
+            unread.add(endpoint.resource)
         except NotFoundError:
             # The API was removed after its discovery.
             continue
@@ -140,7 +142,9 @@ async def read_state(
                 records += _records_in(endpoint, items)
             else:
                 objects[endpoint] = items
-    return ClusterState(objects=objects, now=clock.now(), unread=unread, prepared=tuple(records))
+    return ClusterState(
+        objects=objects, now=clock.now(), unread=frozenset(unread), prepared=tuple(records)
+    )
 
 
 def _records_in(endpoint: Endpoint, states: Iterable[Raw]) -> Iterator[PreparedClaims]:
@@ -153,15 +157,11 @@ def _records_in(endpoint: Endpoint, states: Iterable[Raw]) -> Iterator[PreparedC
 
 def check_state(state: ClusterState) -> tuple[InvariantResult, ...]:
     """Return the result of every invariant, in the order of `Invariant`."""
-    unchecked = {
-        invariant: ", ".join(dict.fromkeys(reasons))
-        for invariant, kinds in _NEEDS.items()
-        if (
-            reasons := [
-                state.unread[each.resource] for each in kinds if each.resource in state.unread
-            ]
-        )
-    }
+    unchecked = {}
+    for invariant, kinds in _NEEDS.items():
+        missing = dict.fromkeys(it.resource for it in kinds if it.resource in state.unread)
+        if missing:
+            unchecked[invariant] = f"{state.unread_reason} {', '.join(missing)}"
     violations: dict[Invariant, set[Violation]] = {each: set() for each in Invariant}
     for each in _find_violations(state, skip_placement=Invariant.NO_STARVATION in unchecked):
         violations[each.invariant].add(each)
