@@ -24,7 +24,7 @@ export class FilterField {
       onfocus: () => this._refresh(),
       onchange: () => this._choose(),
     });
-    this.set = h("ul", { class: "filters", "aria-label": "Filters" });
+    this.set = h("ul", { class: "set-filters", "aria-label": "Filters" });
     this.element = h("div", { class: "filter-field" }, this.input, this.offers, this.set);
     /** @type {() => {fleet: import("../map/fleet.js").Fleet | null, owners: import("../map/owners.js").Owners}} */
     this.world = () => { throw new Error("the view sets it"); };

@@ -238,6 +238,13 @@ export class FleetView {
     return "";
   }
 
+  /** The gangs of a device, with the number of their devices. @param {string} id */
+  _gangText(id) {
+    const gangs = [...new Set(this.owners.of(id).flatMap((each) => each.gangs))];
+    const counts = gangs.map((gang) => `gang ${gang} has ${counted(this.owners.devicesOf(new Set([gang])).length, "device")}`);
+    return counts.map((text) => `, ${text}`).join("");
+  }
+
   /** Leads the eye to the gang of the selected device, or to those of the filter. */
   _members() {
     const own = this._selected ? this.owners.of(this._selected).flatMap((each) => each.gangs) : [];
@@ -255,7 +262,7 @@ export class FleetView {
     this.panel.hidden = !id;
     fill(this.panel, this.device?.element);
     const known = this.store.fleet?.devices.get(id);
-    if (known) this.announce(`${known.name} on ${known.node || NO_NODE}: ${known.state}`);
+    if (known) this.announce(`${known.name} on ${known.node || NO_NODE}: ${known.state}${this._gangText(id)}`);
   }
 
   escape() {
@@ -293,6 +300,8 @@ export class FleetView {
     const { fleet } = this;
     if (!fleet) return;
     fill(this.notes, fleet.notes.map((each) => h("p", null, each)));
+    // A new driver may be collapsed.
+    if (this._styled === fleet) this._restyle();
     this._bars();
     this.nothing.hidden = fleet.devices.size > 0;
     if (!fleet.devices.size) fill(this.nothing, nothingYet(fleet.nodes.size));

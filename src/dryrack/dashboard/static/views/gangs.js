@@ -8,6 +8,7 @@ import {
   section, whyLink,
 } from "../parts.js";
 import { sortedBy } from "../order.js";
+import { to } from "../routes.js";
 import { nameOf } from "../store.js";
 import { listView, namespaceChoice, Table } from "../table.js";
 import { yamlPart } from "../yaml.js";
@@ -57,7 +58,7 @@ export function gangView({ store }, route) {
     past: () => noDetails(store),
     below: yamlPart("gang", [namespace, name]),
     show: (gang) => [
-      heading(`Gang ${namespace}/${name}`, gangBadge(gang.status), whyLink("gang", namespace, name, "Why, and try a change")),
+      heading(`Gang ${namespace}/${name}`, gangBadge(gang.status), whyLink("gang", namespace, name, "Why, and try a change"), h("a", { href: to("fleet", [], { gang: `${namespace}/${name}` }) }, "Show on the map")),
       facts([["kind", gang.dialect], ["age", age(gang.created)]]),
       meter("placed", (100 * gang.placed.length) / Math.max(1, gang.minCount), `${gang.placed.length} bound, ${gang.waiting.length} pending, at least ${gang.minCount} start together`),
       gang.missing ? h("p", null, `${gang.missing} more must be created first.`) : null,

@@ -7,6 +7,7 @@ import {
   badge, conditions, detailView, empty, facts, happenings, heading, nodeLink, noDetails, objectLink, section,
   whyLink,
 } from "../parts.js";
+import { to } from "../routes.js";
 import { yamlPart } from "../yaml.js";
 
 /** @param {import("../page.js").Context} context @param {import("../routes.js").Route} route */
@@ -28,7 +29,7 @@ export function podView({ store }, route) {
         ["node", pod.node ? nodeLink(pod.node) : ""],
         ["nominated node", pod.nominatedNode ? [nodeLink(pod.nominatedNode), " after preemption"] : ""],
         ["disruption", pod.disruption],
-        ["gang", pod.gang ? objectLink("gangs", namespace, pod.gang) : ""],
+        ["gang", pod.gang ? [objectLink("gangs", namespace, pod.gang), " · ", h("a", { href: to("fleet", [], { gang: `${namespace}/${pod.gang}` }) }, "show on the map")] : ""],
         ["scheduler", pod.schedulerName],
         ["priority", priority(pod)],
         ["scheduling gates", pod.schedulingGates.join(", ")],
