@@ -130,10 +130,11 @@ def test_devices_that_accompany_accelerators_are_collapsed(look: Look) -> None:
         await _focus_on(tab, "document.querySelector('.kinds button')")
         await tab.press("Enter")
         await tab.until(f"location.hash === '#/fleet?open={NICS}'")
-        assert await tab.js("document.activeElement.getAttribute('aria-expanded')") == "true"
+        await tab.until("document.activeElement.getAttribute('aria-expanded') === 'true'")
         await tab.until(f"({COUNTS % '.legend'}).free === {before['free'] + 5}")
         await tab.go(f"#/fleet/{NICS}/nics/nic-0")
         await tab.until(f"({COUNTS % '.legend'}).free === {before['free'] + 5}")
+        await tab.go("#/fleet")
         await look.client.delete(SLICES, "nics-slice")
         await tab.until(f"!document.querySelector('.kinds').innerText.includes('{NICS}')")
 
