@@ -21,7 +21,7 @@ from tests.dashboard.small_world import (
 )
 from tests.dashboard.visit import BEARER, Visit, visit
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS
+from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 from dryrack.dashboard.data.fleet import Fleet
 from dryrack.kinds.decode import decode
 from dryrack.kinds.resource import DeviceTaintRule
@@ -65,8 +65,34 @@ def test_a_node_shows_its_labels_taints_and_devices() -> None:
         assert found["devices"] == []
 
         [devices] = (await page.get("nodes/rack-1"))["devices"]
-        expected = {"free": 1, "allocated": 1}
-        assert devices == {"driver": DRIVER, "model": "Example 80GB", "states": expected}
+        assert devices == {
+            "driver": DRIVER,
+            "model": "Example 80GB",
+            "free": 1,
+            "freeIsAtLeast": False,
+            "states": {"free": 1, "allocated": 1},
+        }
+
+    visit(story)
+
+
+def test_partitions_that_overlap_are_free_once() -> None:
+    """The free count of a node is what the scheduler can allocate at the same time."""
+
+    async def story(page: Visit) -> None:
+        pool = {"name": "rack-3", "generation": 1, "resourceSliceCount": 2}
+        counters = [{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]
+        sets = resource_slice("rack-3", [], pool=pool, sharedCounters=counters)
+        del sets["spec"]["devices"]
+        sets["metadata"]["name"] = "rack-3-counters"
+        consumed = [{"counterSet": "card", "counters": {"memory": {"value": "40Gi"}}}]
+        parts = [device(f"part-{n}", consumesCounters=consumed) for n in range(5)]
+        await create(page.client, NODES, node("rack-3"))
+        await create(page.client, SLICES, sets, resource_slice("rack-3", parts, pool=pool))
+
+        [devices] = (await page.get("nodes/rack-3"))["devices"]
+        assert devices["states"] == {"free": 5}
+        assert devices["free"] == 2
 
     visit(story)
 

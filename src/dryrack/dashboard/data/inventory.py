@@ -43,6 +43,7 @@ def _slice(raw: Raw) -> Document:
         "generation": pool.get("generation", 0),
         "sliceCount": pool.get("resourceSliceCount", 0),
         "node": where,
+        "isOfNode": bool(spec.get("nodeName")),
         "devices": len(devices),
         "tainted": sum(bool(each.get("taints")) for each in devices),
         "counterSets": [each["name"] for each in get(spec, "sharedCounters", ())],

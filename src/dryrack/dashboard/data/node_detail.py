@@ -75,14 +75,26 @@ def _resources(state: NodeState) -> list[Document]:
 
 
 def _devices(tracked: Tracked, node: str) -> list[Document]:
-    """Return the number of devices by driver, model, and state."""
+    """Return devices by driver and model: their states, and how many can be allocated at once."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    free: Counter[tuple[str, str]] = Counter()
+    inexact = set()
     for key in tracked.fleet.pools_on(node):
         pool = tracked.fleet.pools.current.get(key)
         for each in pool.devices if pool is not None else ():
             if each.node == node:
                 counts[key[0], each.model][each.state] += 1
+        for count in pool.free if pool is not None else ():
+            if count.node == node:
+                free[key[0], count.model] += count.free
+                inexact |= set() if count.is_exact else {(key[0], count.model)}
     return [
-        {"driver": driver, "model": model, "states": dict(states)}
+        {
+            "driver": driver,
+            "model": model,
+            "free": free[driver, model],
+            "freeIsAtLeast": (driver, model) in inexact,
+            "states": dict(states),
+        }
         for (driver, model), states in sorted(counts.items())
     ]

@@ -2,7 +2,7 @@
 
 import { age } from "./ages.js";
 import { get } from "./api.js";
-import { h } from "./dom.js";
+import { counted, h } from "./dom.js";
 import { swatch } from "./map/paint.js";
 import { patch } from "./patch.js";
 import { to, toDevice } from "./routes.js";
@@ -109,23 +109,36 @@ export function facts(pairs) {
   );
 }
 
-/** What happened, in order of time. @param {any[]} timeline */
+/**
+ * What happened, in order of time; what happened to several pods in a row is one entry.
+ * @param {any[]} timeline
+ */
 export function happenings(timeline) {
   if (!timeline.length) return empty("No events yet.");
+  /** @type {{first: any, last: any, pods: Set<string>, count: number}[]} */
+  const entries = [];
+  for (const each of timeline) {
+    const entry = entries.at(-1);
+    const pod = each.pod.split("/").pop();
+    if (entry && entry.first.what === each.what && entry.first.message === each.message) {
+      Object.assign(entry, { last: each, count: entry.count + each.count });
+      entry.pods.add(pod);
+    } else entries.push({ first: each, last: each, pods: new Set([pod]), count: each.count });
+  }
+  return h("ol", { class: "happenings" }, entries.map(happening));
+}
+
+/** @param {{first: any, last: any, pods: Set<string>, count: number}} entry */
+function happening({ first, last, pods, count }) {
+  const [name] = pods;
   return h(
-    "ol",
-    { class: "happenings" },
-    timeline.map((each) =>
-      h(
-        "li",
-        null,
-        age(each.time),
-        h("strong", null, each.what),
-        each.count > 1 && h("span", { class: "quiet" }, `${each.count} times`),
-        h("span", { class: "quiet" }, each.pod.split("/").pop()),
-        each.message && h("p", null, each.message),
-      ),
-    ),
+    "li",
+    null,
+    age(last.time),
+    h("strong", null, first.what),
+    count > pods.size ? h("span", { class: "quiet" }, `${count} times`) : null,
+    h("span", { class: "quiet", title: [...pods].slice(0, 100).join(", ") }, pods.size > 1 ? `${name} and ${counted(pods.size - 1, "other pod")}` : name),
+    first.message && h("p", null, first.message),
   );
 }
 

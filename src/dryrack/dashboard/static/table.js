@@ -170,6 +170,14 @@ export function listView({ title, nothing, table, rows, text, about, announce })
     },
   });
   const choices = table.columns.filter((each) => each.isChoice).map((each) => new Choice(each));
+  // On a narrow screen, the head of the table is not shown.
+  const orders = table.shown.filter((each) => each.title && !each.isFixed);
+  const order = h(
+    "select",
+    { "aria-label": "Sort", onchange: () => setParameters({ sort: order.value, page: "" }) },
+    h("option", { value: "" }, "default order"),
+    orders.flatMap((each) => [h("option", { value: each.key }, `${each.title} ↑`), h("option", { value: `-${each.key}` }, `${each.title} ↓`)]),
+  );
   const body = h("div", null, loading());
   let typing = 0;
   let { view, names, query } = parse(location.hash);
@@ -180,6 +188,7 @@ export function listView({ title, nothing, table, rows, text, about, announce })
     // The address is older than what the user types.
     if (filter !== document.activeElement) filter.value = words;
     table.sort = query.get("sort") ?? "";
+    order.value = table.sort;
     table.page = Math.max(0, (Number(query.get("page")) || 1) - 1);
     for (const each of choices) each.wanted = new Set(query.getAll(each.column.key));
   };
@@ -198,7 +207,13 @@ export function listView({ title, nothing, table, rows, text, about, announce })
   };
   read();
   update();
-  const tools = h("div", { class: "filters" }, choices.map((each) => each.element), filter);
+  const tools = h(
+    "div",
+    { class: "filters" },
+    choices.map((each) => each.element),
+    h("label", { class: "choice sort-choice" }, h("span", null, "Sort"), order),
+    filter,
+  );
   const element = h("div", { class: "list" }, heading(title, count, tools), about, body);
   return {
     element,

@@ -34,9 +34,7 @@ export function nodesView({ store, announce }) {
       { key: "zone", title: "Zone", cell: (node) => node.zone || "–", isChoice: true },
       { key: "instanceType", title: "Instance type", cell: (node) => node.instanceType || "–", class: "name", isChoice: true },
       { key: "devices", title: "Devices", cell: (node) => node.devices, class: "number" },
-      { key: "free", title: "Free", cell: (node) => node.free, class: "number" },
       { key: "used", title: "In use", cell: (node) => node.used, class: "number" },
-      { key: "other", title: "Other", cell: (node) => node.devices - node.free - node.used || "–", value: (node) => node.devices - node.free - node.used, class: "number" },
     ],
     (node) => node.name,
   );
@@ -51,18 +49,18 @@ export function nodesView({ store, announce }) {
 
 /** @param {import("../map/fleet.js").Fleet} fleet */
 function nodeRows(fleet) {
-  /** @type {Map<string, {devices: number, free: number, used: number}>} */
+  // How many devices are free at the same time is known for each model only.
+  /** @type {Map<string, {devices: number, used: number}>} */
   const counts = new Map();
   for (const { node, state } of fleet.devices.values()) {
     let count = counts.get(node);
-    if (!count) counts.set(node, (count = { devices: 0, free: 0, used: 0 }));
+    if (!count) counts.set(node, (count = { devices: 0, used: 0 }));
     count.devices++;
-    if (state === "free") count.free++;
-    else if (USED.has(state)) count.used++;
+    if (USED.has(state)) count.used++;
   }
   // Devices of several nodes, or of none, are on no Node.
   const nodes = [...fleet.nodes.values()].filter((each) => each.ready !== null);
-  const rows = nodes.map((each) => ({ ...each, ...(counts.get(each.name) ?? { devices: 0, free: 0, used: 0 }) }));
+  const rows = nodes.map((each) => ({ ...each, ...(counts.get(each.name) ?? { devices: 0, used: 0 }) }));
   return sortedBy(rows, (each) => each.name);
 }
 
@@ -100,6 +98,8 @@ function devices(node) {
       "li",
       null,
       h("a", { href: to("devices", [], { filter: `node:${node.name}`, ...(each.model ? { model: each.model } : { driver: each.driver }) }), class: "name" }, each.model || each.driver),
+      h("span", { title: "Devices that can be allocated at the same time" }, `${each.freeIsAtLeast ? "≥ " : ""}${each.free} free at the same time`),
+      h("span", { class: "quiet" }, "States:"),
       Object.entries(each.states).map(([state, count]) => h("span", { class: "of-state" }, `${count} `, stateBadge(state))),
     ),
   );

@@ -139,7 +139,7 @@ class Groups {
       return h(
         "li",
         { class: "card" },
-        h("p", { class: "lead" }, h("b", null, counted(count, "pod")), this._causeOf(groups[0]).badge, h("span", { class: "cause" }, cause)),
+        h("p", { class: "lead" }, groups.length > 1 ? h("b", null, counted(count, "pod")) : null, this._causeOf(groups[0]).badge, h("span", { class: "cause" }, cause)),
         h("ul", { class: "plain" }, groups.map((each) => this._group(each))),
       );
     });
