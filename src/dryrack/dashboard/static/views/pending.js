@@ -30,7 +30,7 @@ export function pendingView({ store, announce }) {
       { key: "why", title: "Message of the scheduler", cell: waitsFor, value: (pod) => pod.why, class: "text" },
       { key: "gang", title: "Gang", cell: (pod) => (pod.gang ? objectLink("gangs", pod.namespace, pod.gang) : "–"), isChoice: true },
       { key: "age", title: "Age", cell: (pod) => age(pod.created), value: (pod) => -Date.parse(pod.created) },
-      { key: "case", title: "", cell: (pod) => whyLink("pod", pod.namespace, pod.name), isFixed: true },
+      { key: "case", title: "Explanation", cell: (pod) => whyLink("pod", pod.namespace, pod.name), isFixed: true },
     ],
     nameOf,
   );
