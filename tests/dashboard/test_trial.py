@@ -18,7 +18,7 @@ from tests.dashboard.small_world import (
 from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.base.limits import DASHBOARD_BODY_BYTES_MAX
-from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, NODES, PODS
+from dryrack.client.endpoints import CLAIMS, CLASSES, EVENTS, NODES, PODS, TEMPLATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -311,5 +311,41 @@ def test_a_trial_that_nests_too_deep_is_refused() -> None:
         body = b" " * (DASHBOARD_BODY_BYTES_MAX + 1)
         async with page.http.post("/api/v1/try", headers=headers, data=body) as response:
             assert response.status == 413
+
+    visit(story)
+
+
+def test_a_raised_quota_is_tried() -> None:
+    """The quota that refuses a claim is the cause, and both suggestions fit."""
+
+    async def story(page: Visit) -> None:
+        each = pod("over")
+        each["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "two"}]
+        template: Raw = {"metadata": {"name": "two", "namespace": "team"}}
+        template["spec"] = {"spec": claim("two", 2)["spec"]}
+        await create(page.client, TEMPLATES, template)
+        await create(page.client, PODS, each)
+        resource = "gpu.deviceclass.resource.k8s.io/devices"
+        about = {"kind": "Pod", "namespace": "team", "name": "over"}
+        refusal = (
+            f"forbidden: exceeded quota: devices, requested: {resource}=2, "
+            f"used: {resource}=0, limited: {resource}=1"
+        )
+        event: Raw = {
+            **EVENT,
+            "metadata": {"name": "over.1", "namespace": "team"},
+            "involvedObject": about,
+            "reason": "FailedResourceClaimCreation",
+            "message": refusal,
+        }
+        await create(page.client, EVENTS, event)
+        found = await page.get("explain/pod/team/over")
+
+        assert found["cause"].startswith("exceeded quota: ResourceQuota devices allows 1 of")
+        assert len(found["canTry"]) == 2
+        for text in found["canTry"]:
+            answer = await page.attempt({**WAITS, "name": "over", "help": text})
+            assert answer["fits"], text
+            assert "quota" not in answer["after"]["cause"]
 
     visit(story)

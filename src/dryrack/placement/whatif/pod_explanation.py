@@ -281,7 +281,8 @@ def _explain_admission(
             f"to {each.needed}"
             for each in excesses
         )
-        changes[" and ".join(raised)] = raised_world
+        # The Events report the refusals by the present quota.
+        changes[" and ".join(raised)] = replace(raised_world, events=())
     for claim in party_of(raised_world, about.pod).claims:
         for label, count, fewer in _within_quota(claim, excesses):
             changed_world = world.with_claim(with_count(claim, label, fewer))

@@ -162,7 +162,8 @@ class Groups {
       const cause = answer.preempts ? `The next pod fits on ${answer.wouldGoTo} after it preempts ${answer.preempts}.` : `The next pod fits on ${answer.node || answer.wouldGoTo}.`;
       return { cause, badge: badge(answer.preempts ? "preemption" : "would fit", answer.preempts ? "near" : "good"), fits: "" };
     }
-    const reason = answer.refused ? "quota" : (answer.nodes[0]?.reasons[0]?.reason ?? "");
+    const isQuota = (answer.cause ?? "").startsWith("exceeded quota");
+    const reason = isQuota ? "quota" : answer.refused ? "not created" : (answer.nodes[0]?.reasons[0]?.reason ?? "");
     return { cause: answer.cause || answer.message, badge: badge(labelOf(reason), "bad"), fits: "" };
   }
 
