@@ -38,7 +38,7 @@ _AWS_NAME = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)")
 # The labels of Karpenter's provider for AWS, by which public NodePools select types.
 _AWS = "karpenter.k8s.aws/instance-"
 _AWS_TYPE = re.compile(
-    r"(?P<family>(?P<category>[a-z]+)(?P<generation>\d+)[a-z0-9-]*)\.(?P<size>[\w-]+)"
+    r"(?P<family>(?P<category>[a-z]++)(?P<generation>\d++)[a-z0-9-]*+)\.(?P<size>[\w-]++)"
 )
 # The category with as much memory for each CPU as a generic family.
 _AWS_CATEGORIES = {"c": "c", "s": "m", "m": "r"}
