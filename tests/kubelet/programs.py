@@ -16,7 +16,7 @@ from dryrack.kubelet.instance import SERVICES
 from dryrack.kubeletapi import REGISTRATION, message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from dryrack.kinds.raw import Raw
 
@@ -37,6 +37,8 @@ class Program:
     answer: Callable[[Any, Any], None] | None = None
     # Bytes in place of the answers of a method.
     garbage: dict[str, bytes] = field(default_factory=dict)
+    # What a method waits for.
+    before: dict[str, Callable[[], Awaitable[object]]] = field(default_factory=dict)
     # The reports of each health stream, which ends after them; None keeps it open.
     reports: Callable[[], Sequence[Sequence[Raw] | None]] | None = None
 
@@ -104,6 +106,8 @@ class Program:
         def method(name: str) -> Any:
             async def handle(request: Any, context: Any) -> Any:
                 self.calls.append((name, tuple(each.uid for each in request.claims)))
+                if name in self.before:
+                    await self.before[name]()
                 response = message(package, f"{name}Response")()
                 for each in request.claims:
                     response.claims[each.uid].SetInParent()
