@@ -228,16 +228,6 @@ def admin_access_needs_a_free_device() -> None:
     patch(prepare, "_check_free", check)
 
 
-@defect("sigterm-ends-the-driver")
-def sigterm_leaves_the_socket() -> None:
-    """End at once after SIGTERM, with the registration socket in place."""
-
-    def keep(run: Any) -> Any:
-        return lambda self: None
-
-    patch(serving.Sockets, "remove", keep)
-
-
 @defect(
     "a-truncated-checkpoint-is-survived",
     "an-empty-checkpoint-is-survived",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dryrack.client.client import Selection
-from dryrack.client.endpoints import CLAIMS, CLASSES, NAMESPACES, SLICES
+from dryrack.client.endpoints import CLAIMS, CLASSES, NAMESPACES, PODS, SLICES
 from dryrack.client.errors import ApiError, ConflictError, NotFoundError
 from dryrack.kinds.paths import get
 from dryrack.kubelet.cdi import resolve
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "driver-test"
 CLASS = "driver-test"
+_POD = "driver-test"
 NOT_STARTED = "the suite did not start the driver, so it cannot stop it"
 LOOK_SECONDS = 0.05
 # A program that panics prints its stack before it ends.
@@ -83,6 +84,7 @@ class Bench:
     registrations: Registrations = field(init=False)
     _watch: asyncio.Task[None] | None = None
     _class: Raw = field(default_factory=dict)
+    _consumer: Raw = field(default_factory=dict)
     _claims: list[ClaimReference] = field(default_factory=list)
     _number: int = 0
 
@@ -153,6 +155,15 @@ class Bench:
             await self.client.create(
                 NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": labels}}
             )
+        container = {"name": "main", "image": "driver-test"}
+        pod = {
+            "metadata": {"name": _POD, "namespace": NAMESPACE},
+            "spec": {"nodeName": self.node, "containers": [container]},
+        }
+        with suppress(ConflictError):
+            await self.client.create(PODS, pod)
+        pod = await self.client.get(PODS, _POD, NAMESPACE)
+        self._consumer = {"resource": "pods", "name": _POD, "uid": pod["metadata"]["uid"]}
         if self.device_class:
             try:
                 self._class = await self.client.get(CLASSES, self.device_class)
@@ -317,10 +328,10 @@ class Bench:
             configs.append({"source": "FromClaim", "opaque": opaque})
         configs += [dict(each) for each in more if "device" not in each]
         allocation: Raw = {"devices": {"results": results, "config": configs}}
+        # Drivers may look for the pod, and controllers clear claims whose pods do not exist.
+        status = {"allocation": allocation, "reservedFor": [self._consumer]}
         current = await self.client.get(CLAIMS, claim.name, claim.namespace)
-        await self.client.update(
-            CLAIMS, current | {"status": {"allocation": allocation}}, subresource="status"
-        )
+        await self.client.update(CLAIMS, current | {"status": status}, subresource="status")
 
     async def deallocate(self, claim: ClaimReference) -> None:
         """Remove the allocation of a claim, as a controller does after the last pod has ended."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from dryrack.kinds.paths import get
+from dryrack.kinds.quantity import Quantity
 from dryrack.kubelet.conformance.contract import (
     PREPARE,
     UNPREPARE,
@@ -83,16 +85,35 @@ async def partitions_can_be_prepared(bench: Bench) -> None:
 
 
 async def _shareable(bench: Bench) -> tuple[Key, Raw]:
+    """Return a device that two claims can share."""
+    problem = "the driver publishes no devices with allowMultipleAllocations"
     for key, each in (await bench.published()).items():
-        if each.get("allowMultipleAllocations"):
+        if not each.get("allowMultipleAllocations"):
+            continue
+        capacity = get(each, "capacity", {})
+        if all(_is_enough_for_two(policy) for policy in capacity.values()):
             return key, each
-    raise SkippedError("the driver publishes no devices with allowMultipleAllocations")
+        problem = "the capacity of each device is enough for only one share"
+    raise SkippedError(problem)
+
+
+def _smallest(capacity: Raw) -> str:
+    """Return the smallest amount of a capacity that a share can have."""
+    policy = get(capacity, "requestPolicy", {})
+    amounts = [
+        get(policy, "validRange.min", ""),
+        *get(policy, "validValues", ()),
+        get(policy, "default", ""),
+    ]
+    return str(next((each for each in amounts if each), "1"))
+
+
+def _is_enough_for_two(capacity: Raw) -> bool:
+    amount = Quantity.parse(_smallest(capacity))
+    return amount + amount <= Quantity.parse(str(capacity["value"]))
 
 
 def _share(device: Raw) -> Mapping[str, Any]:
-    """Return the fields of a result that consumes what the device gives by default."""
-    consumed = {
-        name: capacity.get("requestPolicy", {}).get("default") or capacity["value"]
-        for name, capacity in (device.get("capacity") or {}).items()
-    }
+    """Return the fields of a result that consumes the least of a device."""
+    consumed = {name: _smallest(each) for name, each in get(device, "capacity", {}).items()}
     return {"shareID": str(uuid.uuid4()), **({"consumedCapacity": consumed} if consumed else {})}
