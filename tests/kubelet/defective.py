@@ -195,9 +195,13 @@ def errors_of_the_call() -> None:
     patch(serving._DraService, "prepare", fail)
 
 
-@defect("results-have-share-ids", "a-claim-has-two-shares-of-a-device", devices="gpu:4,shared=true")
-def no_share_ids() -> None:
-    """Return shares without their IDs."""
+@defect(
+    "share-ids-are-those-of-the-allocation",
+    "a-claim-has-two-shares-of-a-device",
+    devices="gpu:4,shared=true",
+)
+def wrong_share_ids() -> None:
+    """Return shares with other IDs."""
 
     def clear(run: Any) -> Any:
         async def answer(self: Any, request: Any) -> Any:
@@ -205,7 +209,7 @@ def no_share_ids() -> None:
             for entry in response.claims.values():
                 for device in entry.devices:
                     if hasattr(device, "share_id"):
-                        device.ClearField("share_id")
+                        device.share_id = f"{device.share_id}-other"
             return response
 
         return answer

@@ -156,7 +156,7 @@ class Bench:
                 NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": labels}}
             )
         container = {"name": "main", "image": "driver-test"}
-        pod = {
+        pod: Raw = {
             "metadata": {"name": _POD, "namespace": NAMESPACE},
             "spec": {"nodeName": self.node, "containers": [container]},
         }
