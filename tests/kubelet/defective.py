@@ -10,6 +10,7 @@ the suite on these or all defects, and prints what found each one.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -256,17 +257,24 @@ def damaged_checkpoints_are_fatal() -> None:
 def slices_are_rewritten() -> None:
     """Write the slices again every second."""
 
-    def publish(run: Any) -> Any:
-        async def again(client: Any, kind: Any, node: Any, observed: Any, *rest: Any) -> bool:
-            await run(client, kind, node, observed, *rest)
-            for each in observed:
-                labels = each["metadata"].get("labels") or {}
-                turn = str(int(labels.get("turn", "0")) + 1)
-                metadata = each["metadata"] | {"labels": labels | {"turn": turn}}
-                await client.update(SLICES, each | {"metadata": metadata})
-            return True
+    tasks = []
 
-        return again
+    async def rewrite(client: Any) -> None:
+        for turn in range(1000):
+            await asyncio.sleep(1)
+            for each in (await client.list(SLICES)).items:
+                labels = {"turn": str(turn)}
+                await client.update(
+                    SLICES, each | {"metadata": each["metadata"] | {"labels": labels}}
+                )
+
+    def publish(run: Any) -> Any:
+        async def start(client: Any, *rest: Any) -> bool:
+            if not tasks:
+                tasks.append(asyncio.create_task(rewrite(client)))
+            return bool(await run(client, *rest))
+
+        return start
 
     patch(slices, "publish", publish)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.kubelet.programs import short_directory
 
 from dryrack.kubelet import guarding
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SECONDS_MAX = 60.0
+directory = pytest.fixture(short_directory)
 # It starts a process of its own, as a script that wraps a driver does.
 _DRIVER = "sleep 600 & echo $! > {work}/pid; echo started > {work}/started; wait"
 
@@ -44,23 +46,23 @@ def processes_of(directory: Path) -> list[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_leaves_nothing(tmp_path: Path, number: int) -> None:
+def test_a_killed_run_leaves_nothing(directory: Path, number: int) -> None:
     """The driver, its children, and the cluster end, whatever signal ended the run."""
-    words = ("driver", "test", "--timeout", "300", "--keep", str(tmp_path))
+    words = ("driver", "test", "--timeout", "300", "--keep", str(directory))
     run = subprocess.Popen(
         [sys.executable, "-m", "dryrack", *words, "--", "sh", "-c", _DRIVER],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until((tmp_path / "work" / "started").exists)
-    child = Path("/proc") / (tmp_path / "work" / "pid").read_text().strip()
+    until((directory / "work" / "started").exists)
+    child = Path("/proc") / (directory / "work" / "pid").read_text().strip()
     assert child.exists()
-    assert processes_of(tmp_path)
+    assert processes_of(directory)
 
     run.send_signal(number)
     run.wait(_SECONDS_MAX)
 
-    until(lambda: not processes_of(tmp_path))
+    until(lambda: not processes_of(directory))
     until(lambda: not child.exists())
 
 
