@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+import pytest
 import yaml
 from tests.cli.command import dryrack
+
+from dryrack.client.client import Client
+from dryrack.client.endpoints import PREPARED_CLAIMS
+from dryrack.client.https import connected
+from dryrack.client.kubeconfig import load
+from dryrack.cluster.ports import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,3 +85,47 @@ def test_wrong_usage_has_exit_status_2(tmp_path: Path) -> None:
         answer = dryrack("check", *words)
         assert answer.returncode == 2
         assert text in answer.stderr
+
+
+def test_a_virtual_cluster_reports_its_prepared_claims(tmp_path: Path) -> None:
+    """Nothing is unchecked on it; its page has the claim of a running pod, by driver."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRYRACK_HOME", str(tmp_path / "home"))
+        patch.delenv("KUBECONFIG", raising=False)
+        objects = [
+            {**claim("a"), "status": {}},
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "p", "namespace": "default"},
+                "spec": {
+                    "containers": [
+                        {"name": "c", "image": "i", "resources": {"claims": [{"name": "g"}]}}
+                    ],
+                    "resourceClaims": [{"name": "g", "resourceClaimName": "a"}],
+                },
+            },
+        ]
+        config = write(tmp_path / "objects.yaml", *objects)
+        words = ("--nodes", "1", "--devices", "gpu:1", "--config", config)
+        up = dryrack("up", "--detach", *words)
+        assert up.returncode == 0, up.stderr
+        try:
+            answer = dryrack("check", "-o", "json")
+            checks = json.loads(answer.stdout)["checks"]
+            assert {each["state"] for each in checks} == {"ok"}, answer.stdout
+            path = tmp_path / "home" / "default" / "kubeconfig"
+            assert prepared_drivers(path) == [DRIVER]
+        finally:
+            dryrack("down", "--all")
+
+
+def prepared_drivers(kubeconfig: Path) -> list[str]:
+    """Return the drivers with a prepared claim, from the page of a virtual cluster."""
+
+    async def read() -> Raw:
+        async with connected(load([kubeconfig], clock=SystemClock())) as transport:
+            return await Client(transport).get_path(PREPARED_CLAIMS)
+
+    drivers = asyncio.run(read())["drivers"]
+    return [name for name, claims in drivers.items() if len(claims) == 1]

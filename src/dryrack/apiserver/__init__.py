@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         IndexPage,
         MetricsPage,
         NoSuchPage,
+        PreparedClaimsPage,
         VersionPage,
     )
     from dryrack.apiserver.policies.match_rules import Attempt
@@ -93,7 +94,9 @@ else:
             "http.https_server": "HttpServer",
             "pages.discovery": "DiscoveryPages",
             "pages.openapi": "OpenApiPages",
-            "pages.plain_pages": "HealthPages IndexPage MetricsPage NoSuchPage VersionPage",
+            "pages.plain_pages": (
+                "HealthPages IndexPage MetricsPage NoSuchPage PreparedClaimsPage VersionPage"
+            ),
             "policies.match_rules": "Attempt",
             "policies.policy_admission": "PolicyAdmission",
             "policies.policy_mutation": "PolicyMutation",
@@ -150,6 +153,7 @@ __all__ = [
     "PathGuard",
     "PolicyAdmission",
     "PolicyMutation",
+    "PreparedClaimsPage",
     "PrintedTables",
     "QuotaAdmission",
     "Rbac",

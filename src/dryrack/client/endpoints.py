@@ -41,6 +41,8 @@ class Endpoint:
         return "/" + "/".join([_quoted(part) for part in parts])
 
 
+# The page of a virtual cluster with the prepared claims.
+PREPARED_CLAIMS = "/dryrack/prepared-claims"
 _BUILT_IN = {kind.kind: kind for kind in reversed(KINDS)}
 
 

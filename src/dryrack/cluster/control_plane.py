@@ -25,6 +25,7 @@ from dryrack.apiserver import (
     MetricsPage,
     NoSuchPage,
     PathGuard,
+    PreparedClaimsPage,
     PrintedTables,
     Rbac,
     Registry,
@@ -64,7 +65,7 @@ from dryrack.kinds.releases import DEFAULT_RELEASE, FeatureSet, Release
 from dryrack.store import Key, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dryrack.apiserver import (
         Admission,
@@ -117,6 +118,8 @@ class ControlPlaneOptions:
     """
     drivers: Drivers | None = None
     """Prepare devices for containers on virtual nodes; None: logs show only their names."""
+    prepared_claims: Callable[[], Mapping[str, Sequence[str]]] = dict
+    """Returns the UIDs of the claims that simulated drivers have prepared, by driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +278,7 @@ def _extensions(
             _OpenApi(registry, release),
             metrics,
             VersionPage(release),
+            PreparedClaimsPage(options.prepared_claims),
             IndexPage(registry),
             NoSuchPage(registry),
         ),

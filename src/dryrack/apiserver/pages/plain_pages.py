@@ -14,6 +14,7 @@ import msgspec
 
 from dryrack.apiserver.answer.status import page_not_found
 from dryrack.base import metrics
+from dryrack.client.endpoints import PREPARED_CLAIMS
 from dryrack.client.transport import Response
 from dryrack.kinds.releases import DEFAULT_RELEASE, Release
 
@@ -138,6 +139,19 @@ class MetricsPage:
         for resource, count in self.counts().items():
             stored.of(resource).set(count)
         return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedClaimsPage:
+    """`/dryrack/prepared-claims`: the UIDs of the claims that simulated drivers have prepared."""
+
+    claims: Callable[[], Mapping[str, Sequence[str]]]
+    """Returns the UIDs by driver."""
+
+    async def __call__(self, request: Request) -> Response | None:
+        if request.path != PREPARED_CLAIMS or request.method != "GET":
+            return None
+        return _json(msgspec.json.encode({"drivers": self.claims()}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import os
 import signal
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dryrack.base.limits import GARBAGE_THRESHOLDS
@@ -43,7 +44,7 @@ from dryrack.cluster.signing import EllipticKey
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 
     from dryrack.client.transport import Request, Response, Transport
     from dryrack.cluster.certificates import Keys
@@ -100,6 +101,7 @@ async def serve(launch: Launch, make_keys: Callable[[], Keys], tell: Callable[[s
                 journal=journal,
                 authority=keys.authority.certificate.read_text(),
                 drivers=drivers,
+                prepared_claims=partial(_prepared_claims, drivers),
             )
         )
         door = _Door(plane.transport)
@@ -305,6 +307,12 @@ def _drivers(launch: Launch) -> VirtualDrivers | None:
         programs=programs,
     )
     return DriversOfNodes(launch.devices, processes)
+
+
+def _prepared_claims(drivers: VirtualDrivers | None) -> Mapping[str, Sequence[str]]:
+    """Return the UIDs of the claims that simulated drivers have prepared, by driver."""
+    names = sorted(drivers.names) if drivers is not None else ()
+    return {name: [each.uid for each in drivers.records(name)] for name in names if drivers}
 
 
 async def _inhabit(launch: Launch, plane: ControlPlane, tell: Callable[[str], None]) -> None:

@@ -20,6 +20,7 @@ from dryrack.client.endpoints import (
     POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     PODS,
+    PREPARED_CLAIMS,
     SLICES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
@@ -142,9 +143,22 @@ async def read_state(
                 records += _records_in(endpoint, items)
             else:
                 objects[endpoint] = items
+    # A virtual cluster reports all of its drivers, and its states say the same again.
+    if virtual := await _records_of_virtual_cluster(client):
+        records = [*prepared, *virtual]
     return ClusterState(
         objects=objects, now=clock.now(), unread=frozenset(unread), prepared=tuple(records)
     )
+
+
+async def _records_of_virtual_cluster(client: Client) -> Sequence[PreparedClaims]:
+    """Return the claims that the simulated drivers of `dryrack up` have prepared."""
+    try:
+        page = await client.get_path(PREPARED_CLAIMS)
+    except (ForbiddenError, NotFoundError):
+        return ()
+    drivers = get(page, "drivers", {})
+    return [PreparedClaims(name, frozenset(uids)) for name, uids in drivers.items()]
 
 
 def _records_in(endpoint: Endpoint, states: Iterable[Raw]) -> Iterator[PreparedClaims]:
