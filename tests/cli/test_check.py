@@ -16,6 +16,9 @@ from dryrack.client.endpoints import PREPARED_CLAIMS
 from dryrack.client.https import connected
 from dryrack.client.kubeconfig import load
 from dryrack.cluster.ports import SystemClock
+from dryrack.kubeletplugin.checkpoint import Checkpoint
+from dryrack.kubeletplugin.files import HostFileSystem
+from dryrack.kubeletplugin.record import ClaimRecord, State
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +88,46 @@ def test_wrong_usage_has_exit_status_2(tmp_path: Path) -> None:
         answer = dryrack("check", *words)
         assert answer.returncode == 2
         assert text in answer.stderr
+
+
+def test_the_checkpoints_of_a_plugin_are_compared_and_not_changed(tmp_path: Path) -> None:
+    """A claim of a running pod that the plugin does not know is a violation, as is a left-over."""
+    directory = tmp_path / "plugins" / DRIVER / "checkpoints"
+    directory.mkdir(parents=True)
+    checkpoint = Checkpoint(directory, HostFileSystem())
+    checkpoint.save(ClaimRecord("old", "default", "old", State.PREPARED, ()))
+    used = claim("a")
+    used["status"]["reservedFor"] = [{"resource": "pods", "name": "p", "uid": "p"}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default", "uid": "p"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running"},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    piece = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": "s"},
+        "spec": {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": [{"name": "gpu-0"}]},
+    }
+    file = write(tmp_path / "dump.yaml", used, pod, node, piece)
+    words = ("check", "-f", file, "--kubelet-dir", tmp_path, "-o", "json")
+    answer = dryrack(*words, "--node", "n1")
+    found = [it for each in json.loads(answer.stdout)["checks"] for it in each["violations"]]
+    assert [each["object"] for each in found] == ["claim with UID old", "claim default/a"]
+    other = dryrack(*words, "--node", "n2")
+    found = [it for each in json.loads(other.stdout)["checks"] for it in each["violations"]]
+    assert [each["object"] for each in found] == ["claim with UID old"]
+    checkpoint.remove("old")
+    (directory / "bad.json").write_text("{")
+    damaged = dryrack(*words)
+    assert damaged.returncode == 1
+    assert "bad.json" in damaged.stderr
+    assert "restart the plugin" in damaged.stderr
+    assert [each.name for each in directory.iterdir()] == ["bad.json"]
 
 
 def test_a_virtual_cluster_reports_its_prepared_claims(tmp_path: Path) -> None:
