@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from dryrack.client.timekeeping import VirtualClock, run_virtual
 from dryrack.scenario import (
     ClusterState,
     Invariant,
+    InvariantResult,
     PreparedClaims,
     check_state,
     find_lasting,
@@ -195,8 +198,6 @@ def test_only_violations_that_persist_are_reported() -> None:
 
         async def run() -> list[str]:
             clock = VirtualClock()
-            import asyncio
-
             task = asyncio.ensure_future(find_lasting(read, clock, 5.0))
             await clock.advance_until(task.done)
             return [each.subject for it in task.result() for each in it.violations]
@@ -206,6 +207,50 @@ def test_only_violations_that_persist_are_reported() -> None:
     assert look(sound) == ([], 1)
     assert look(twice) == (["device gpu.example.com/n1/gpu-0"], 1)
     assert look(twice, ghost, sound, twice) == ([], 2)
+
+
+def test_a_pod_in_the_queue_of_a_busy_scheduler_is_not_starving() -> None:
+    """While others are bound, only a pod that is older than one of them is passed over."""
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "20"}
+    node = NODE | {"status": {"allocatable": allocatable, "capacity": allocatable}}
+
+    def seen(*pods: Raw) -> ClusterState:
+        found = state(pods)
+        return replace(found, objects={**found.objects, NODES: [node]})
+
+    def waiting(name: str, created: str) -> Raw:
+        return pod(name, node="", phase="Pending", creationTimestamp=f"2026-01-01T00:00:{created}Z")
+
+    old, middle, new = (waiting(name, at) for name, at in (("a", "01"), ("b", "02"), ("c", "03")))
+    bound = pod("b", creationTimestamp="2026-01-01T00:00:02Z")
+
+    def starving(first: ClusterState, last: ClusterState) -> tuple[list[str], str]:
+        [result] = [it for it in lasting(first, last) if it.invariant is Invariant.NO_STARVATION]
+        return [each.subject for each in result.violations], result.unchecked
+
+    assert starving(seen(old, middle, new), seen(old, middle, new)) == (
+        ["pod default/a", "pod default/b", "pod default/c"],
+        "",
+    )
+    subjects, reason = starving(seen(old, middle, new), seen(old, bound, new))
+    assert subjects == ["pod default/a"]
+    assert reason == "the scheduler is busy: 1 pending pods wait for their turn; check again"
+
+
+def lasting(*states: ClusterState) -> Sequence[InvariantResult]:
+    """Return the results of looks at these states, of which the last one stays."""
+    left = list(states)
+
+    async def read() -> ClusterState:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def run() -> Sequence[InvariantResult]:
+        clock = VirtualClock()
+        task = asyncio.ensure_future(find_lasting(read, clock, 5.0))
+        await clock.advance_until(task.done)
+        return task.result()
+
+    return run_virtual(run())
 
 
 def test_the_fixture_checks_a_cluster() -> None:

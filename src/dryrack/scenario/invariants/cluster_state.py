@@ -287,13 +287,46 @@ async def find_lasting(
     """
     latest = clock.now() + seconds_max
     lasting: set[tuple[Invariant, str]] | None = None
+    first: ClusterState | None = None
     while True:
-        results = check_state(await read())
+        state = await read()
+        first = first or state
+        results = tuple(_without_queued(each, first, state) for each in check_state(state))
         seen = {(each.invariant, each.subject) for it in results for each in it.violations}
         lasting = seen if lasting is None else lasting & seen
         if not lasting or clock.now() >= latest:
             return tuple(_restrict(each, lasting) for each in results)
         await sleep(clock, min(_LOOK_SECONDS, max(0.0, latest - clock.now())))
+
+
+def _without_queued(
+    result: InvariantResult, first: ClusterState, last: ClusterState
+) -> InvariantResult:
+    """
+    Return the result without pods that wait for their turn in the queue of a busy scheduler.
+
+    A pod waits for its turn if the scheduler has bound others meanwhile, and none that is newer.
+    """
+    if result.invariant is not Invariant.NO_STARVATION or not result.violations:
+        return result
+    waited = {each["metadata"]["uid"] for each in first.of(PODS) if is_waiting(each)}
+    bound = [
+        each
+        for each in last.of(PODS)
+        if each["spec"].get("nodeName") and each["metadata"]["uid"] in waited
+    ]
+    if not bound:
+        return result
+    newest = max(each["metadata"].get("creationTimestamp", "") for each in bound)
+    queued = {
+        f"pod {each['metadata'].get('namespace', '')}/{each['metadata']['name']}"
+        for each in last.of(PODS)
+        if is_waiting(each) and each["metadata"].get("creationTimestamp", "") >= newest
+    }
+    kept = tuple(each for each in result.violations if each.subject not in queued)
+    count = len(result.violations) - len(kept)
+    reason = f"the scheduler is busy: {count} pending pods wait for their turn; check again"
+    return replace(result, violations=kept, unchecked=reason if count else result.unchecked)
 
 
 def _restrict(result: InvariantResult, lasting: set[tuple[Invariant, str]]) -> InvariantResult:
