@@ -8,6 +8,8 @@ import { NO_NODE, paintCard, paintFrame, paintShares, palette, shortened, Sprite
 /** Devices in sight that are drawn one by one with every frame. */
 const DIRECT_MAX = 6000;
 const PICTURE_PIXELS_MAX = 16_000_000;
+/** So many times larger than the whole, the picture is painted again with more detail. */
+const NEARER = 1.6;
 /** The part of a frame in which the picture is painted; the rest is for input. */
 const PAINT_MS = 12;
 /** Pixels of a device's side below which a node shows only the shares of its states. */
@@ -51,8 +53,8 @@ export class Scene {
     /** The version of the fleet that is painted. */
     this.version = 0;
     this._deviceCount = 0;
-    /** @type {Picture | null} */
-    this._picture = null;
+    /** Pictures of the whole by their scale: one for all of it, and one from nearer. @type {Map<number, Picture>} */
+    this._pictures = new Map();
     this._font = getComputedStyle(document.body).fontFamily;
   }
 
@@ -73,7 +75,7 @@ export class Scene {
   /** Nothing of what was painted holds any more. */
   _forget() {
     for (const tile of this.layout.tiles) tile.look = -1;
-    this._picture = null;
+    this._pictures.clear();
   }
 
   /** Devices have other states now: paints the nodes that changed. @param {import("./fleet.js").Fleet} fleet */
@@ -83,7 +85,7 @@ export class Scene {
     for (const tile of this.layout.tiles) {
       if ((fleet.versions.get(tile.node) ?? 0) <= before) continue;
       tile.look = -1;
-      this._picture?.waiting.push(tile);
+      for (const { waiting } of this._pictures.values()) waiting.push(tile);
     }
   }
 
@@ -133,11 +135,15 @@ export class Scene {
 
   /** @param {Camera} view @param {number} wholeScale @returns {boolean} whether some of it is missing */
   _drawPicture(view, wholeScale) {
-    const wanted = this._pictureScale(wholeScale);
-    if (!this._picture || this._picture.scale !== wanted) this._picture = this._newPicture(wanted);
-    const { canvas, scale, waiting } = this._picture;
-    const isUnfinished = waiting.length > 0;
-    if (isUnfinished) this._paint(this._picture);
+    const isNearer = view.scale > NEARER * wholeScale;
+    const wanted = this._pictureScale(isNearer ? NEARER * NEARER * wholeScale : wholeScale);
+    const picture = this._pictures.get(wanted) ?? this._newPicture(wanted);
+    this._pictures.set(wanted, picture);
+    this._paint(picture);
+    const isUnfinished = picture.waiting.length > 0;
+    // Until it is complete, another one serves.
+    const other = [...this._pictures.values()].find((each) => !each.waiting.length);
+    const { canvas, scale } = isUnfinished && other ? other : picture;
     const factor = view.scale / scale;
     this.context.imageSmoothingEnabled = factor < 1;
     this.context.drawImage(
@@ -147,14 +153,12 @@ export class Scene {
       canvas.width * factor,
       canvas.height * factor,
     );
-    return waiting.length > 0;
+    return isUnfinished;
   }
 
-  /** @param {number} wholeScale */
-  _pictureScale(wholeScale) {
+  /** @param {number} wanted @returns {number} a scale at which the picture is not too large */
+  _pictureScale(wanted) {
     const { width, height } = this.layout;
-    // Twice as large as the whole, so that it can be enlarged before single devices are drawn.
-    const wanted = wholeScale < 3 * this.ratio ? 2 * wholeScale : wholeScale;
     return Math.min(wanted, Math.sqrt(PICTURE_PIXELS_MAX / Math.max(1, width * height)));
   }
 

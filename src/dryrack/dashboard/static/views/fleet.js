@@ -74,7 +74,7 @@ export class FleetView {
 
   _element() {
     const color = h("label", { class: "grouping" }, "Color by ", this.color);
-    const fields = h("div", { class: "fields" }, this.field.element, color, this.filters.element);
+    const fields = h("div", { class: "map-fields" }, this.field.element, color, this.filters.element);
     const bar = h("div", { class: "bar-of-map" }, fields, this._zoom(), h("div", { class: "legends" }, this.legend, this.kinds), this.owned);
     const middle = h("div", { class: "middle" }, this.place, this.panel);
     this.timeline.element.hidden = true;
