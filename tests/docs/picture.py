@@ -35,7 +35,7 @@ WIDTH, HEIGHT = 1440, 810
 NAMESPACES = ("research", "serving", "training", "vision")
 # How often jobs request each profile.
 PROFILES = {"1g.5gb": 5, "2g.10gb": 4, "3g.20gb": 4, "4g.20gb": 1, "7g.40gb": 1}
-PODS = 6 * NODES
+PODS = 3 * NODES
 GANGS = 10
 _GANG = "pod-group.scheduling.kubenexus.io"
 

@@ -14,6 +14,7 @@ const NEARER = 1.6;
 const PAINT_MS = 12;
 /** Pixels of a device's side below which a node shows only the shares of its states. */
 const DEVICE_PIXELS_MIN = 3;
+const BORDER_PIXELS_MIN = 5;
 /** Pixels of the height of a device from which it is a card with text, or shows all its partitions. */
 const CARD_PIXELS = 58;
 const LANES_PIXELS = 125;
@@ -202,11 +203,15 @@ export class Scene {
   _drawTile(context, tile, view, isNear) {
     const { colours, ratio } = this;
     this._refreshLook(tile);
-    this._box(context, tile, view, colours.back, colours.line);
     const place = { x: (tile.x - view.x) * view.scale, y: (tile.y - view.y) * view.scale };
-    if (view.scale < DEVICE_PIXELS_MIN * ratio && tile.cells.length) {
-      const [width, height] = [tile.width * view.scale - 2, tile.height * view.scale - 2];
-      paintShares(context, tile.cells, { x: place.x + 1, y: place.y + 1, width, height }, colours);
+    const isSmall = view.scale < DEVICE_PIXELS_MIN * ratio && tile.cells.length > 0;
+    const [width, height] = [tile.width * view.scale, tile.height * view.scale];
+    // Around a few pixels, a line would be most of what you see.
+    const line = isSmall && height < BORDER_PIXELS_MIN * ratio ? 0 : 1;
+    if (line) this._box(context, tile, view, colours.back, colours.line);
+    if (isSmall) {
+      const box = { x: place.x + line, y: place.y + line, width: width - 2 * line, height: height - 2 * line };
+      paintShares(context, tile.cells, box, colours);
       return;
     }
     if (isNear) this._label(context, tile, place, view.scale);
