@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,8 @@ def main() -> int:
     parser.add_argument("file", type=Path, nargs="?", default=PICTURE, metavar="FILE")
     file = parser.parse_args().file
     requirements.ensure()
+    # The cluster ends with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="dryrack-picture-") as home:
         os.environ["DRYRACK_HOME"] = home
         objects = Path(home) / "objects.yaml"
