@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -30,7 +31,15 @@ from dryrack.client.endpoints import (
 )
 from dryrack.cluster import COMPONENTS
 from dryrack.cluster.rights import MANIFESTS
-from dryrack.dashboard.live import CHECK_AGAIN_SECONDS, Subscription, Update
+from dryrack.dashboard.live import (
+    CHECK_AGAIN_SECONDS,
+    LINGER_SECONDS,
+    Subscription,
+    Update,
+)
+
+if TYPE_CHECKING:
+    from dryrack.client.transport import Request, Response
 
 
 def test_a_write_is_told_within_a_fifth_of_a_second() -> None:
@@ -139,6 +148,33 @@ def test_a_change_that_shows_nothing_new_is_not_told() -> None:
         await page.clock.advance(0.2)
 
         assert (await page.get("fleet"))["revision"] == since
+
+    visit(story)
+
+
+def test_a_first_visit_can_take_longer_than_the_watches_stay() -> None:
+    """A visitor of a slow cluster gets the state when it is complete."""
+
+    async def story(page: Visit) -> None:
+        asked = asyncio.Event()
+
+        def refuse(request: Request) -> Response | None:
+            # Only the informer reads all pods.
+            if not request.path.endswith("/pods") or "limit=1&" in f"{request.query}&":
+                return None
+            asked.set()
+            return refusal(500, "InternalError")
+
+        page.road.refuse = refuse
+        async with asyncio.TaskGroup() as group:
+            visitor = group.create_task(page.get("fleet"))
+            await asked.wait()
+            for _ in range(10):
+                await page.clock.advance(LINGER_SECONDS)
+            assert not visitor.done()
+            page.road.refuse = lambda request: None
+            await page.clock.advance(LINGER_SECONDS)
+            assert (await visitor)["nodes"]["name"] == ["rack-1", "rack-2"]
 
     visit(story)
 

@@ -171,6 +171,8 @@ class Live:
         self._failure: DryrackError | None = None
         self._has_begun = False
         self._visited_at = clock.now()
+        # The number of visits that wait for the first state.
+        self._waiting = 0
         self._subscriptions: set[Subscription] = set()
         self._updates: deque[Update] = deque()
         self._updates_bytes = 0
@@ -203,7 +205,12 @@ class Live:
             self._settled.clear()
             self._failure = None
             self._wanted.set()
-        await self._settled.wait()
+        self._waiting += 1
+        try:
+            await self._settled.wait()
+        finally:
+            self._waiting -= 1
+            self._visited_at = self.clock.now()
         if self._failure is not None:
             raise self._failure
 
@@ -248,7 +255,7 @@ class Live:
                 group.create_task(self._informers.run(), name="informers of the dashboard"),
                 group.create_task(self._send_updates(), name="updates of the dashboard"),
             )
-            while self._subscriptions or self.clock.now() - self._visited_at < LINGER_SECONDS:
+            while self._is_visited:
                 await sleep(self.clock, CHECK_AGAIN_SECONDS)
                 # Kinds may appear and disappear. The watches report a server that does not answer.
                 with suppress(ApiError, TransportError):
@@ -256,6 +263,12 @@ class Live:
                     await self._leave()
             for task in tasks:
                 task.cancel()
+
+    @property
+    def _is_visited(self) -> bool:
+        # A first visit can take longer than the watches stay.
+        is_recent = self.clock.now() - self._visited_at < LINGER_SECONDS
+        return bool(self._subscriptions) or self._waiting > 0 or is_recent
 
     async def _begin(self) -> None:
         """Check that the cluster can be read, and repeat its earlier writes."""
