@@ -20,7 +20,7 @@ def card(totals: dict[str, str], parts: dict[str, dict[str, str]]) -> list[dict[
     """Return the slices of a pool with one physical device and its partitions."""
     amounts = {name: {"value": value} for name, value in totals.items()}
     pool = {"name": "rack-1", "generation": 1, "resourceSliceCount": 2}
-    spec = {"driver": "gpu.example.com", "nodeName": "rack-1", "pool": pool}
+    spec: dict[str, Any] = {"driver": "gpu.example.com", "nodeName": "rack-1", "pool": pool}
     devices = [
         {
             "name": name,
@@ -30,7 +30,10 @@ def card(totals: dict[str, str], parts: dict[str, dict[str, str]]) -> list[dict[
         }
         for name, taken in parts.items()
     ]
-    specs = [{"sharedCounters": [{"name": "card", "counters": amounts}]}, {"devices": devices}]
+    specs: list[dict[str, Any]] = [
+        {"sharedCounters": [{"name": "card", "counters": amounts}]},
+        {"devices": devices},
+    ]
     return [
         {"metadata": {"name": f"rack-1-{n}"}, "spec": spec | each} for n, each in enumerate(specs)
     ]
