@@ -31,6 +31,9 @@ def test_pods_that_are_equal_for_the_scheduler_are_one_group() -> None:
         await pending_pod(page, "other-count", 5)
         await pending_pod(page, "other-node", 3, nodeSelector={"zone": "x"})
         await pending_pod(page, "gated", 3, schedulingGates=[{"name": "example.com/quota"}])
+        each = pod("templated")
+        each["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimTemplateName": "none"}]
+        await create(page.client, PODS, each)
         groups = (await page.get("pending"))["groups"]
 
         names = [each["pods"] for each in groups]
@@ -40,13 +43,16 @@ def test_pods_that_are_equal_for_the_scheduler_are_one_group() -> None:
             ["half"],
             ["other-count"],
             ["other-node"],
+            ["templated"],
             ["waits"],
         ]
         [group] = [each for each in groups if "a-1" in each["pods"]]
-        assert group["requests"] == ["3 × gpu"]
+        assert (group["requests"], group["claimsMissing"]) == (["3 × gpu"], 0)
         # The explanations of all pods of a group agree in what they say of the cause.
         causes = {(await page.get(f"explain/pod/team/{each}"))["cause"] for each in group["pods"]}
         assert len(causes) == 1
+        [templated] = [each for each in groups if each["pods"] == ["templated"]]
+        assert (templated["requests"], templated["claimsMissing"]) == ([], 1)
         [gated] = [each for each in groups if each["pods"] == ["gated"]]
         assert gated["schedulingGates"] == ["example.com/quota"]
 

@@ -93,6 +93,7 @@ def _group(pods: Sequence[PendingPod]) -> Document:
         "pods": [each.row["name"] for each in pods],
         "schedulingGates": row["schedulingGates"],
         "requests": list(dict.fromkeys(asked)),
+        "claimsMissing": max(0, len(pods[0].pod.spec.resource_claims) - len(pods[0].claims)),
         "priority": max(each.pod.spec.priority or 0 for each in pods),
         "oldest": created[0],
         "newest": created[-1],

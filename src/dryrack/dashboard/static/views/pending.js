@@ -17,7 +17,7 @@ const AGAIN_MS = 1000;
 
 /**
  * @typedef {{namespace: string, gang: string, pods: string[], schedulingGates: string[],
- *   requests: string[], priority: number, oldest: string, newest: string, why: string}} Group
+ *   requests: string[], claimsMissing: number, priority: number, oldest: string, newest: string, why: string}} Group
  */
 
 /** @param {import("../page.js").Context} context */
@@ -178,7 +178,8 @@ class Groups {
       "li",
       { class: "group" },
       h("b", null, counted(pods.length, "pod"), gang ? [": gang ", objectLink("gangs", namespace, gang)] : null, fits ? `, ${fits}` : null),
-      h("span", { class: "quiet" }, group.requests.length ? group.requests.join(", ") : "no claims"),
+      h("span", { class: "quiet" }, group.requests.length ? group.requests.join(", ") : group.claimsMissing ? null : "no claims"),
+      group.claimsMissing ? h("span", { class: "quiet" }, `${counted(group.claimsMissing, "claim")} of each pod not created`) : null,
       h("span", { class: "quiet" }, `priority ${group.priority}`),
       h("span", { class: "quiet" }, "oldest ", age(group.oldest), group.newest !== group.oldest ? [", newest ", age(group.newest)] : null),
       gang ? null : h("span", { class: "names" }, names, " ", more),
