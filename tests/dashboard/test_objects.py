@@ -204,6 +204,7 @@ def test_an_object_is_shown_as_yaml_without_secrets() -> None:
         ("objects/secret/team/x", "kind 'secret' not found; use one of: pod, claim"),
         ("objects/claim/team/none", "claim 'team/none' not found"),
         ("nodes/none", "node 'none' not found"),
+        ("objects/gang/team/pair", "gang 'team/pair' has no object: labels of its Pods define it"),
     ],
 )
 def test_an_unknown_object_is_an_error(path: str, error: str) -> None:

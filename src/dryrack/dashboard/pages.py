@@ -289,6 +289,8 @@ class Pages:
         found = (self._live.find(each, namespace, name) for each in KINDS[kind])
         document = next((object_document(*each) for each in found if each is not None), None)
         full = f"{namespace}/{name}" if namespace else name
+        if document is None and kind == "gang":
+            raise ContentError(f"gang {full!r} has no object: labels of its Pods define it")
         return await self._answer(request, document, kind, full)
 
     async def slices(self, request: web.Request) -> web.StreamResponse:

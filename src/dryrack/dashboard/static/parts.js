@@ -39,9 +39,9 @@ export function objectLink(view, namespace, name) {
 }
 
 /** An object without a view of its own: its YAML. @param {string} kind @param {string} namespace @param {string} name */
-export function objectName(kind, namespace, name) {
+export function objectName(kind, namespace, name, /** @type {string} */ text = name) {
   const names = namespace ? [kind, namespace, name] : [kind, name];
-  return h("a", { href: to("object", names), class: "name" }, name);
+  return h("a", { href: to("object", names), class: "name" }, text);
 }
 
 /** @param {string} kind @param {string} namespace @param {string} name */

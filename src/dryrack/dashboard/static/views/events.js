@@ -1,7 +1,7 @@
 // Events, the latest first.
 
 import { age } from "../ages.js";
-import { badge, empty, nodeLink, objectLink } from "../parts.js";
+import { badge, empty, nodeLink, objectLink, objectName } from "../parts.js";
 import { nameOf } from "../store.js";
 import { listView, Table } from "../table.js";
 
@@ -14,7 +14,7 @@ export function eventsView({ store, announce }) {
     [
       { key: "age", title: "Age", cell: (event) => age(event.time), value: (event) => -Date.parse(event.time) },
       { key: "type", title: "Type", cell: (event) => badge(event.type, event.type === "Normal" ? "" : "bad"), isChoice: true },
-      { key: "reason", title: "Reason", cell: (event) => event.reason, isChoice: true },
+      { key: "reason", title: "Reason", cell: (event) => objectName("event", event.namespace, event.name, event.reason), isChoice: true },
       { key: "object", title: "Object", cell: subject, value: subjectName, class: "wide" },
       { key: "message", title: "Message", cell: (event) => event.message, class: "text" },
       { key: "count", title: "Count", cell: (event) => event.count, class: "number" },

@@ -30,10 +30,13 @@ export function whyView({ store }, route) {
   };
   const explained = new Explained(store, [kind, namespace, name], show, fail);
   const showMoment = () => {
+    aside.hidden = store.past !== null;
     if (store.past) patch(body, noDetails(store));
     else if (explained.answer) show(explained.answer);
     else explained.ask();
   };
+  // Decisions are about the present.
+  const aside = h("div", null, map.element, trial.element);
   const list = LISTS[/** @type {keyof typeof LISTS} */ (kind)] ?? "pods";
   const element = h(
     "div",
@@ -47,7 +50,7 @@ export function whyView({ store }, route) {
       "div",
       { class: "columns" },
       h("div", null, body),
-      h("div", null, map.element, trial.element),
+      aside,
     ),
   );
   showMoment();
