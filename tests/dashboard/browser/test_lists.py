@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.dashboard.browser.scene import VIEWS, claim, pod
+from tests.dashboard.browser.scene import VIEWS, attacked_event, claim, pod
 
-from dryrack.client.endpoints import CLAIMS, NODES, PODS
+from dryrack.client.endpoints import CLAIMS, EVENTS, NODES, PODS
 
 if TYPE_CHECKING:
     from tests.dashboard.browser.conftest import Look
+
+    from dryrack.kinds.raw import Raw
 
 pytestmark = pytest.mark.real
 
@@ -166,6 +168,45 @@ def test_a_suggested_change_is_tried_with_a_button(look: Look) -> None:
         await tab.has("would fit", ".compare section:last-child")
 
     look(story)
+
+
+def test_an_explanation_is_read_again_only_for_changes_that_decide(look: Look) -> None:
+    """An Event and a condition of a node are unrelated; a cordon is not."""
+
+    async def story(look: Look) -> None:
+        tab = look.tab
+        asked = (
+            "performance.getEntriesByType('resource')"
+            ".filter((each) => each.name.includes('/explain/pod/team/waits')).length"
+        )
+        await tab.go("#/why/pod/team/waits")
+        await tab.has("closest node", "main")
+        before = await tab.js(asked)
+        await look.client.create(EVENTS, unrelated_event())
+        found = await look.client.get(NODES, "node-3")
+        found["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-01-01T00:00:00Z"
+        await look.client.update(NODES, found, subresource="status")
+        events = "fetch('api/v1/events').then((a) => a.text())"
+        while "unrelated" not in await tab.js(events):
+            assert await tab.js("document.querySelector('#connection').textContent") == "live"
+        assert await tab.js(asked) == before
+        await set_cordon(look, cordon=True)
+        await tab.until(f"{asked} > {before}")
+        await set_cordon(look, cordon=False)
+
+    look(story)
+
+
+def unrelated_event() -> Raw:
+    event = attacked_event()
+    event["metadata"]["name"] = "unrelated"
+    return event
+
+
+async def set_cordon(look: Look, *, cordon: bool) -> None:
+    found = await look.client.get(NODES, "node-3")
+    found["spec"]["unschedulable"] = cordon
+    await look.client.update(NODES, found)
 
 
 def test_requests_of_a_change_are_a_list(look: Look) -> None:

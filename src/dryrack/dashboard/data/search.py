@@ -58,7 +58,7 @@ def _device_hits(raw: Raw, words: Sequence[str]) -> Iterator[Document]:
         name = f"{spec.get('driver', '')}/{pool}/{device['name']}"
         attributes = [
             f"{key}={next(iter(value.values()), '')}"
-            for key, value in (device.get("attributes") or {}).items()
+            for key, value in get(device, "attributes", {}).items()
         ]
         text = "\n".join((name, *attributes)).lower()
         if all(each in text for each in words):
