@@ -126,7 +126,7 @@ def test_a_reboot_kills_the_program_and_starts_it_at_once(directory: Path) -> No
     asyncio.run(scenario())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the parent-death signal of Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_nothing_stays_when_the_process_is_killed(directory: Path) -> None:
     """Neither the program, nor its children, nor the guard survive SIGKILL."""
     code = (

@@ -2,7 +2,7 @@
 
 from dryrack.kubelet.claims import CheckpointError
 from dryrack.kubelet.conformance.bench import Bench
-from dryrack.kubelet.conformance.program import BenchError, Program, guarding
+from dryrack.kubelet.conformance.program import BenchError, Program
 from dryrack.kubelet.conformance.report import Outcome, Result
 from dryrack.kubelet.conformance.requirements import REQUIREMENTS
 from dryrack.kubelet.conformance.sequences import parse_sequence
@@ -10,7 +10,7 @@ from dryrack.kubelet.conformance.site import Site
 from dryrack.kubelet.conformance.suite import check_requirement, run_suite
 from dryrack.kubelet.drivers import RegisteredDrivers
 from dryrack.kubelet.instance import CallError, ClaimReference, PreparedDevice
-from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program
+from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program, guarding
 
 __all__ = [
     "REQUIREMENTS",

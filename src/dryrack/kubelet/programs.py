@@ -2,8 +2,7 @@
 Start the program of a driver once for each node, as a DaemonSet does.
 
 A program that exits starts again after a back-off. All programs end with this process, even if it
-is killed: the kernel kills each program with its parent, and a guard process kills what the
-programs have started.
+is killed: a guard process then kills them, and the processes that they have started.
 """
 
 from __future__ import annotations
@@ -14,25 +13,30 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
-from contextlib import suppress
+import uuid
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 from dryrack.client.timekeeping import deadline, sleep
-from dryrack.kubelet import program_guard, program_start
+from dryrack.kubelet import program_guard
 from dryrack.kubelet.registration import REGISTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dryrack.client.timekeeping import Timekeeper
 
 _logger = logging.getLogger(__name__)
 
 LOG = "driver.log"
+_MARK = "DRYRACK_DRIVER_PROGRAM"
+# Removing the directory of a long run takes a moment.
+_GUARD_SECONDS_MAX = 30.0
 # A program that does not end after SIGTERM is killed; `dryrack down` waits 15 seconds in all.
 STOP_SECONDS_MAX = 5.0
 # The back-off of a kubelet for containers that exit: none at first, then from 10 seconds on.
@@ -73,6 +77,28 @@ def find_program(words: Sequence[str]) -> tuple[str, ...]:
     return (str(Path(path).absolute()), *words[1:])
 
 
+@contextmanager
+def guarding(directory: Path | None = None) -> Iterator[Mapping[str, str]]:
+    """
+    Yield environment variables for programs that must not survive this process.
+
+    If this process ends in the block, in whatever way, a guard kills the programs that have these
+    variables, and removes the directory. It does the same at the end of the block.
+    """
+    value = uuid.uuid4().hex
+    words = [sys.executable, "-I", "-S", program_guard.__file__]
+    guard = subprocess.Popen(
+        [*words, f"{_MARK}={value}", str(directory or "")],
+        stdin=subprocess.PIPE,
+        # Ctrl-C is for the run, which then stops its programs; the guard comes after it.
+        start_new_session=True,
+    )
+    try:
+        yield {_MARK: value}
+    finally:
+        guard.communicate(timeout=_GUARD_SECONDS_MAX)
+
+
 @dataclass(slots=True)
 class DriverPrograms:
     """The program of a driver, which runs once for each node."""
@@ -82,8 +108,9 @@ class DriverPrograms:
     clock: Timekeeper
     _running: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
     _rebooted: set[str] = field(default_factory=set)
-    _guard: asyncio.subprocess.Process | None = None
-    _guard_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _guard: ExitStack = field(default_factory=ExitStack)
+    # The environment variable by which the guard finds the programs; empty before the first start.
+    _mark: Mapping[str, str] = field(default_factory=dict)
 
     async def run(self, node: str, directory: Path) -> None:
         """Keep the program of a node running until the task is cancelled; then stop it."""
@@ -123,10 +150,7 @@ class DriverPrograms:
 
     async def close(self) -> None:
         """End the guard; call it when all programs have ended."""
-        guard, self._guard = self._guard, None
-        if guard is not None and guard.stdin is not None:
-            guard.stdin.close()
-            await guard.wait()
+        await asyncio.to_thread(self._guard.close)
 
     async def _start(self, node: str, directory: Path) -> asyncio.subprocess.Process:
         places = places_of(node, directory, self.kubeconfig)
@@ -134,13 +158,12 @@ class DriverPrograms:
         path = directory / LOG
         if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
             path.replace(path.with_suffix(".log.1"))
-        environment = {**os.environ, "NODE_NAME": node}
+        self._mark = self._mark or self._guard.enter_context(guarding())
+        environment = {**os.environ, **self._mark, "NODE_NAME": node}
         if self.kubeconfig:
             environment["KUBECONFIG"] = self.kubeconfig
-        start = [sys.executable, "-I", "-S", program_start.__file__, str(os.getpid())]
         with path.open("ab") as log:
             process = await asyncio.create_subprocess_exec(
-                *start,
                 *words,
                 env=environment,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -149,7 +172,6 @@ class DriverPrograms:
                 start_new_session=True,
             )
         self._running[node] = process
-        await self._report_to_guard("+", process.pid)
         return process
 
     async def _stop(self, node: str, process: asyncio.subprocess.Process) -> None:
@@ -162,21 +184,6 @@ class DriverPrograms:
                     await process.wait()
         _kill_group(process.pid, signal.SIGKILL)
         await process.wait()
-        await self._report_to_guard("-", process.pid)
-
-    async def _report_to_guard(self, sign: str, group: int) -> None:
-        async with self._guard_lock:
-            if self._guard is None:
-                self._guard = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", program_guard.__file__),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            if self._guard.stdin is not None:
-                with suppress(ConnectionError):
-                    self._guard.stdin.write(f"{sign}{group}\n".encode())
-                    await self._guard.stdin.drain()
 
 
 def _kill_group(group: int, number: int) -> None:

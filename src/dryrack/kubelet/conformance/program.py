@@ -1,4 +1,4 @@
-"""The programs of a conformance run: a driver, and a guard that ends all if the run is killed."""
+"""The driver program of a conformance run."""
 
 from __future__ import annotations
 
@@ -6,49 +6,22 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
-import uuid
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dryrack.base.errors import DryrackError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-_MARK = "DRYRACK_DRIVER_TEST"
 _TAIL_LINES = 15
 _STOP_SECONDS_MAX = 15.0
-# Removing the directory of a long run takes a moment.
-_GUARD_SECONDS_MAX = 30.0
 
 
 class BenchError(DryrackError):
     """The suite cannot run: the driver does not start, register, or publish devices."""
-
-
-@contextmanager
-def guarding(directory: Path | None = None) -> Iterator[Mapping[str, str]]:
-    """
-    Yield environment variables for programs that must not survive this process.
-
-    If this process ends in the block, in whatever way, a guard kills the programs that have these
-    variables, and removes the directory. It does the same at the end of the block.
-    """
-    value = uuid.uuid4().hex
-    words = [sys.executable, "-I", "-S", str(Path(__file__).with_name("guard.py"))]
-    guard = subprocess.Popen(
-        [*words, f"{_MARK}={value}", str(directory or "")],
-        stdin=subprocess.PIPE,
-        # Ctrl-C is for the run, which then stops its programs; the guard comes after it.
-        start_new_session=True,
-    )
-    try:
-        yield {_MARK: value}
-    finally:
-        guard.communicate(timeout=_GUARD_SECONDS_MAX)
 
 
 @dataclass(slots=True)
