@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,12 +72,15 @@ def _dryrack(*words: str) -> str:
 
 def _wait_for_pods(address: URL) -> None:
     """Return when the scheduler has placed all pods."""
-    url = address.with_path("/api/v1/pods", keep_query=True).update_query(pending="1")
-    while True:
-        with urllib.request.urlopen(str(url)) as answer:
-            if not json.load(answer)["pods"]:
-                return
-        time.sleep(2)
+    pods = address.with_path("/api/v1/pods", keep_query=True).update_query(pending="1")
+    stream = address.with_path("/api/v1/stream", keep_query=True)
+    with urllib.request.urlopen(str(stream)) as events:
+        while True:
+            with urllib.request.urlopen(str(pods)) as answer:
+                if not json.load(answer)["pods"]:
+                    return
+            while not events.readline().startswith(b"event: update"):
+                pass
 
 
 async def _picture(address: str) -> bytes:

@@ -14,7 +14,8 @@
 
 /** By what the map can color devices, other than by their state. */
 export const COLORS = ["gang", "namespace", "queue"];
-const HUES = [212, 28, 150, 325, 265, 48, 185, 2, 95, 240];
+// Green is last: it is the color of free devices.
+const HUES = [212, 28, 325, 265, 48, 185, 2, 95, 240, 150];
 const OTHERS = "others";
 /** The value of devices whose owners have none. */
 export const NONE = "\n";
