@@ -46,8 +46,10 @@ async def visited_below(look: Look, page: str) -> None:
         await tab.has(text, "main")
     await tab.go("#/why/pod/team/waits")
     await tab.has("does not fit", "main")
-    await tab.js("document.querySelector('.trial [name=count]').value = 1")
-    await tab.click(".trial button")
+    count = "document.querySelector('.trial [name=count]')"
+    await tab.until(count)
+    await tab.js(f"{count}.value = 1")
+    await tab.click(".trial [type=submit]")
     await tab.has("fits with this change", ".answer")
     await tab.go("#/claims")
     await look.client.create(CLAIMS, claim("below", 1))
