@@ -14,7 +14,6 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +24,6 @@ from tests.chart.test_installed import GANG, POD
 from tests.cli.command import dryrack, example_path
 from tests.realcluster.cluster import Parts
 from tests.realcluster.controlplane import Options
-from tests.simulation.made_up import random_nodes, random_pods
 
 from dryrack.base.version import __version__
 from dryrack.cluster.operators import relay
@@ -302,38 +300,3 @@ def test_a_file_device_is_installed_with_one_line(world: World) -> None:
     assert world.must("logs", "-n", namespace, "-l", "app=dra-file-driver")
     world.must("delete", "ns", "file", "--timeout=90s")
     world.helm("uninstall", release, "-n", namespace, "--wait", "--timeout", "60s")
-
-
-def test_a_sweep_runs_as_an_indexed_job(world: World, tmp_path: Path) -> None:
-    """The logs of its Pods, merged, are the output of one process."""
-    random = Random(2)
-    files = {"pods.csv": random_pods(random), "nodes.csv": random_nodes(random)}
-    for name, rows in files.items():
-        (tmp_path / name).write_text("\n".join(rows))
-    args = ["pods.csv", "--format=openb", "--nodes=nodes.csv", "--inflate=1.1", "--seeds=4"]
-    simulation = {"enabled": True, "pods": 2, "configMap": "trace", "args": args}
-    parts = {part: {"enabled": False} for part in (*_PARTS, "dashboard")}
-    values = {**parts, "simulation": simulation, "image": {"registry": "localhost"}}
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
-    world.must("create", "namespace", "sweep")
-    sources = [f"--from-file={tmp_path / name}" for name in files]
-    world.must("create", "configmap", "trace", "-n", "sweep", *sources)
-    world.helm(
-        *("install", "dryrack", CHART, "-n", "sweep", "--take-ownership"),
-        *("-f", tmp_path / "values.yaml", "--set", f"image.tag={__version__}"),
-    )
-    job = "job/dryrack-simulation"
-    world.must("wait", job, "-n", "sweep", "--for=condition=Complete", "--timeout=120s")
-    merge = []
-    for index in range(2):
-        label = f"batch.kubernetes.io/job-completion-index={index}"
-        log = world.must("logs", "-n", "sweep", "-l", label, "--tail=-1")
-        (tmp_path / f"{index}.json").write_text(log)
-        merge += ["--merge", f"{index}.json"]
-    whole = ["simulate", *args, "-o", "json"]
-    merged, alone = (dryrack(*whole, *more, cwd=tmp_path) for more in (merge, ["-j", "1"]))
-
-    assert merged.returncode == alone.returncode == 0, merged.stderr
-    assert merged.stdout == alone.stdout
-    world.helm("uninstall", "dryrack", "-n", "sweep", "--wait", "--timeout", "60s")
-    world.must("delete", "ns", "sweep", "--timeout=90s")

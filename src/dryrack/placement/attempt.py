@@ -75,7 +75,7 @@ _SHARE_MIN = 5
 _NODES_A_PERCENT = 125
 
 # The allocator takes up to two milliseconds for a node.
-_NODES_A_TURN = 8
+NODES_A_TURN = 8
 # If all nodes have to be asked, each turn begins with a look at every node.
 _NODES_OF_ALL_A_TURN = 128
 # The message uses the first of these whose node has matching devices.
@@ -93,12 +93,17 @@ class Refused:
 
 
 def attempt(
-    pod: PodConstraints, cluster: Cluster, profile: Profile, *, searches_left: int
+    pod: PodConstraints,
+    cluster: Cluster,
+    profile: Profile,
+    *,
+    searches_left: int,
+    nodes_a_turn: int = NODES_A_TURN,
 ) -> Placed | Unplaced | Unfinished:
-    """Find the best node for the pod."""
+    """Find the best node for the pod, or return Unfinished after so many nodes."""
     try:
         plugins = ActivePlugins.of(pod, cluster.fleet, profile)
-        return Attempt(plugins, cluster, searches_left).run()
+        return Attempt(plugins, cluster, searches_left, nodes_a_turn).run()
     except PluginError as error:
         return _fail_with_plugin(pod, error)
 
@@ -136,6 +141,7 @@ class Attempt(msgspec.Struct, frozen=True):
     plugins: ActivePlugins
     cluster: Cluster
     searches_left: int
+    nodes_a_turn: int = NODES_A_TURN
 
     @property
     def pod(self) -> PodConstraints:
@@ -194,9 +200,10 @@ class Attempt(msgspec.Struct, frozen=True):
             node, scores = best
             if scores is not None and node.name in placed:
                 return placed[node.name]
-            if asked == _NODES_A_TURN:
+            if asked == self.nodes_a_turn:
                 return Unfinished()
-            outcome = refused.get(node.name) or self.on(node, plugins.node_checks)
+            # The queue has called the checks of the node.
+            outcome = refused.get(node.name) or self.on(node, ())
             if isinstance(outcome, Refused):
                 queue.close(node.name, *outcome.words, unresolvable=outcome.is_unresolvable)
                 _keep_decision(outcome.decision, decisions)

@@ -61,6 +61,7 @@ __all__ = [
 # A search takes half a second. Equal nodes share one, and a node that changes meanwhile needs one
 # more; after the last search, further nodes count as undecided.
 SEARCHES_MAX = 8
+_ALL_NODES = -1
 
 
 def place(
@@ -87,7 +88,9 @@ def place_constraints(
     """Place a pod whose requirements are parsed already."""
     searches_left = SEARCHES_MAX
     while True:
-        outcome = attempt(constraints, cluster, profile, searches_left=searches_left)
+        outcome = attempt(
+            constraints, cluster, profile, searches_left=searches_left, nodes_a_turn=_ALL_NODES
+        )
         if not isinstance(outcome, Unfinished):
             return outcome
         if outcome.search is not None:
