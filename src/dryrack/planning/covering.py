@@ -121,13 +121,13 @@ class Covering:
 
     def with_demand(self, demand: Counts) -> Covering:
         """Return the problem with a smaller demand; it shares the answers of the oracle."""
-        return self._sharing(demand, self.prices)
+        return self._copy_with(demand, self.prices)
 
     def with_prices(self, prices: Sequence[Fraction]) -> Covering:
         """Return the problem with other prices; it shares the answers of the oracle."""
-        return self._sharing(self.demand, prices)
+        return self._copy_with(self.demand, prices)
 
-    def _sharing(self, demand: Counts, prices: Sequence[Fraction]) -> Covering:
+    def _copy_with(self, demand: Counts, prices: Sequence[Fraction]) -> Covering:
         other = Covering(demand, prices, self.supplies, self.ask, self.rows, self.is_over)
         other._known = self._known
         other._alone = self._alone

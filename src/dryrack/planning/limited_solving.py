@@ -48,7 +48,7 @@ def solve_within(
     cheapest = solve_covering(problem, looks_max=looks_max, steps_max=steps_max, base=base)
     if cheapest is None or cheapest.columns is None:
         return cheapest
-    over = _exceeded(cheapest.nodes, uses)
+    over = _find_exceeded(cheapest.nodes, uses)
     if not over:
         return cheapest if most is None or cheapest.cost <= most else None
     if most is not None and cheapest.bound > most:
@@ -71,7 +71,7 @@ def solve_within(
         if trial is None or trial.columns is None:
             break
         bounds.append(Bound(trial.columns.values, (*trial.columns.rents, *prices)))
-        further = _exceeded(trial.nodes, uses)
+        further = _find_exceeded(trial.nodes, uses)
         if not further:
             best = trial.nodes
             break
@@ -79,7 +79,7 @@ def solve_within(
     return _search(problem, uses, most, cheapest, best, bounds=bounds, steps_max=steps_max)
 
 
-def _exceeded(nodes: Sequence[Column], uses: Sequence[Sequence[Fraction]]) -> set[int]:
+def _find_exceeded(nodes: Sequence[Column], uses: Sequence[Sequence[Fraction]]) -> set[int]:
     """Return the limits that the nodes exceed."""
     totals = [sum(each, NOTHING) for each in zip(*(uses[node.type] for node in nodes), strict=True)]
     return {number for number, total in enumerate(totals) if total > 1}

@@ -296,7 +296,7 @@ class Timeline:
         now = self._now
         self.measures.advance(now, self._pods_waiting)
         for key, running in self._running.items():
-            milli = self._world.standing(key).milli
+            milli = self._world.get_standing(key).milli
             self.measures.stop(self._jobs[key[0]], running.started, now, milli)
         for line in self._waiting.values():
             for entry in line:

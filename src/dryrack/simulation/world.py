@@ -184,7 +184,7 @@ class World:
             self.used_price += ask.total * self._price_of_milli[node]
         self._measure(state)
 
-    def standing(self, key: PodKey) -> Standing:
+    def get_standing(self, key: PodKey) -> Standing:
         """Return a pod that is on a node."""
         return self._pods[key]
 
