@@ -220,4 +220,7 @@ VIEWS = {
     "#/slices": "gpu.example.com",
     "#/classes": "gpu.example.com",
     "#/events": "FailedScheduling",
+    "#/history": "Difference",
+    "#/fragmentation": "Find pods to move",
+    "#/results": "No results",
 }

@@ -177,9 +177,9 @@ function found(answer) {
 function freedNodes(freed) {
   const links = [...freed]
     .sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
-    .map((each, n) => [n ? ", " : "", nodeLink(each)]);
-  if (links.length <= NODES_SHOWN_MAX) return h("p", null, "Freed: ", links);
-  return h("details", null, h("summary", null, `Freed: ${counted(links.length, "node")}`), h("p", null, links));
+    .flatMap((each, n) => [n ? ", " : "", nodeLink(each)]);
+  if (freed.length <= NODES_SHOWN_MAX) return h("p", null, "Freed: ", links);
+  return h("details", null, h("summary", null, `Freed: ${counted(freed.length, "node")}`), h("p", null, links));
 }
 
 /** @param {any[]} moves */

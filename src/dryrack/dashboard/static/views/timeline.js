@@ -29,7 +29,7 @@ export class Timeline {
       max: 0,
       value: 0,
       "aria-label": "Moment",
-      oninput: () => this._go(this.moments.placeAt(this.moments.start + Number(this.range.value))),
+      oninput: () => this._moved(Number(this.range.value)),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this._key(event),
     });
     this.axis.track.append(this.range);
@@ -73,6 +73,11 @@ export class Timeline {
       this._isDue = false;
       if (!this.element.hidden && !this._playing) this.load(this._revision);
     }, REFRESH_MS);
+  }
+
+  /** Of several moments at the begin, the first one is shown. @param {number} value milliseconds since the start */
+  _moved(value) {
+    this._go(value > 0 ? this.moments.placeAt(this.moments.start + value) : 0);
   }
 
   /** Arrow keys move by one change, however close it is. @param {KeyboardEvent} event */
