@@ -133,8 +133,8 @@ export class ResultsView {
       h("div", { class: "sides" }, pick(0), pick(1)),
       this.chart.element,
       measures(a, b),
-      waitsTable("Waits by queue", a.waits.byQueue, b.waits.byQueue, (queue) => queue || "no queue"),
-      waitsTable("Waits by number of devices of the job", a.waits.byDevices, b.waits.byDevices, (devices) => devices),
+      waitsTable("Waits by queue", "Queue", a.waits.byQueue, b.waits.byQueue, (queue) => queue || "no queue"),
+      waitsTable("Waits by number of devices of the job", "Devices", a.waits.byDevices, b.waits.byDevices, (devices) => devices),
       modelsTable(a, b),
       unplacedTable(a, b),
       runs.length > 2 ? h("details", null, h("summary", null, `All ${number(runs.length)} runs`), runsTable(runs)) : null,
@@ -210,16 +210,16 @@ function difference(a, b, text, better) {
 }
 
 /**
- * @param {string} title @param {{[key: string]: Waits}} a @param {{[key: string]: Waits}} b
+ * @param {string} title @param {string} column @param {{[key: string]: Waits}} a @param {{[key: string]: Waits}} b
  * @param {(key: string) => string} name
  */
-function waitsTable(title, a, b, name) {
+function waitsTable(title, column, a, b, name) {
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort((x, y) => x.localeCompare(y, "en", { numeric: true }));
   if (keys.length < 2) return null;
   const cell = (/** @type {Waits | undefined} */ waits) =>
     waits ? `${durationText(waits.mean)}, ${durationText(waits.p95)} (${counted(waits.count, "pod")})` : h("span", { class: "quiet" }, "no pod ran");
   const rows = keys.map((key) => [name(key), cell(a[key]), cell(b[key]), difference(a[key]?.mean ?? null, b[key]?.mean ?? null, durationText, -1)]);
-  return [h("h3", null, `${title}: mean, and 95th percentile`), table(title, ["", HEAD[0], HEAD[1], "Difference of the means"], rows)];
+  return [h("h3", null, `${title}: mean, and 95th percentile`), table(title, [column, HEAD[0], HEAD[1], "Difference of the means"], rows)];
 }
 
 /** @param {Run} a @param {Run} b */
@@ -281,7 +281,7 @@ class Chart {
     /** @type {Run[]} */
     this.runs = [];
     this.canvas = h("canvas", { class: "chart", role: "img" });
-    this.legend = h("ul", { class: "legend" });
+    this.legend = h("ul", { class: "lines" });
     this.element = h("div", { class: "curves card" }, this.legend, this.canvas);
     this.canvas.style.height = `${CHART_HEIGHT + WAITING_HEIGHT + 48}px`;
     this._observer = new ResizeObserver(() => this.paint());
