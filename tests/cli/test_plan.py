@@ -9,6 +9,8 @@ import pytest
 import yaml
 from tests.cli.command import dryrack, run
 
+from dryrack.cli.files import UsageError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -188,3 +190,71 @@ def test_prices_of_a_file_replace_the_packaged_ones(tmp_path: Path) -> None:
 
     assert [each["instanceType"] for each in answer["nodes"]] == ["p5e.48xlarge"]
     assert answer["prices"] == {"date": "2026-11-01", "source": "our contract"}
+
+
+def bound(name: str, node: str, device: str, owner: str = "ReplicaSet") -> list[dict[str, Any]]:
+    """Return a pod on a node, and its claim with a device of the node."""
+    owners = [{"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": "1"}]
+    result = {"request": "gpu", "driver": "gpu.nvidia.com", "pool": node, "device": device}
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    exactly = {"deviceClassName": "gpu.nvidia.com"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "uid": name,
+                "ownerReferences": [each | {"controller": True} for each in owners],
+            },
+            "spec": {
+                "nodeName": node,
+                "containers": [container],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+            },
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name},
+            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+            "status": {
+                "allocation": {"devices": {"results": [result]}},
+                "reservedFor": [{"resource": "pods", "name": name, "uid": name}],
+            },
+        },
+    ]
+
+
+def existing_node(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {"node.kubernetes.io/instance-type": "g6.12xlarge"},
+        },
+        "status": {"allocatable": {"cpu": "48", "memory": "192Gi", "pods": "110"}},
+    }
+
+
+def test_defragment_names_the_pods_to_move_and_the_nodes_that_they_free(tmp_path: Path) -> None:
+    """A pod of a ReplicaSet moves, and one of a DaemonSet keeps its node."""
+    nodes = [existing_node(name) for name in ("a", "b")]
+    pods = [*bound("web-1", "a", "gpu-0"), *bound("agent", "b", "gpu-0", owner="DaemonSet")]
+    file = written(tmp_path, *nodes, *pods)
+    status, out, _ = run("plan", "-f", file, "--defragment", "gpu.nvidia.com")
+    _, answer = planned("-f", file, "--defragment", "gpu.nvidia.com")
+
+    assert status == 0
+    assert "moving 1 pod frees 1 whole node: a" in out
+    assert "1 cannot be moved, for example default/agent: it belongs to its node" in out
+    assert answer["moves"] == [{"pod": "default/web-1", "from": "a", "to": "b", "gang": ""}]
+    assert (answer["freed"], answer["whole"], answer["placement"]) == (["a"], 0, "any")
+
+
+def test_defragment_refuses_options_of_plans(tmp_path: Path) -> None:
+    """They would have no effect."""
+    file = written(tmp_path, existing_node("a"))
+    with pytest.raises(UsageError, match="leave out --existing, --max-cost"):
+        run("plan", "-f", file, "--defragment", "d", "--existing", "--max-cost", "3")

@@ -197,6 +197,13 @@ class PlanOptions:
     existing: Annotated[
         bool, option("--existing", help="Keep the existing nodes, and plan for pending pods.")
     ] = False
+    defragment: Annotated[
+        str,
+        option(
+            metavar="DRIVER",
+            help="Instead of a plan, show pods whose move frees whole nodes of a driver.",
+        ),
+    ] = ""
     instance_types: Annotated[
         tuple[str, ...],
         _plan_option(

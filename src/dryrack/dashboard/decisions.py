@@ -11,13 +11,11 @@ import msgspec
 from dryrack.base.errors import ContentError, DryrackError
 from dryrack.base.text import hint
 from dryrack.client.endpoints import POD_DISRUPTION_BUDGETS
-from dryrack.client.errors import ForbiddenError
 from dryrack.cluster import EXPLANATION_KINDS, SeededChance, read_snapshot, typed
-from dryrack.dashboard.data.defragmentation import defragmentation_document
 from dryrack.dashboard.data.trial import Trial, TrialError, apply_change, current_values
-from dryrack.kinds.decode import decode
-from dryrack.kinds.quota_usage.admission_kinds import PodDisruptionBudget
+from dryrack.kinds.releases import DEFAULT_RELEASE
 from dryrack.placement import ExplainDocuments, Settings, World
+from dryrack.planning import DriverError, defragment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
     from dryrack.kinds.meta import KubernetesObject
     from dryrack.kinds.raw import Raw
     from dryrack.placement import ExplainDocument
-
-_BUDGETS_UNKNOWN = (
-    "PodDisruptionBudgets are not taken into account: the account of the dashboard has no "
-    "permission to list them"
-)
 
 
 Value = TypeVar("Value")
@@ -141,17 +134,17 @@ class Decisions:
     async def defragment(self, driver: str) -> Mapping[str, Any]:
         """Return the pods whose move frees whole nodes of a driver."""
         known, rest = await self._read()
-        notes = []
+        budgets = await read_snapshot(self._live.client, [POD_DISRUPTION_BUDGETS])
+
+        def compute() -> Mapping[str, Any]:
+            world = _world(known, [*rest, *budgets.objects])
+            found = defragment(world, driver, release=DEFAULT_RELEASE, chance=SeededChance())
+            return found.document()
+
         try:
-            listing = await self._live.client.list(POD_DISRUPTION_BUDGETS)
-            budgets = [decode(each, PodDisruptionBudget) for each in listing.items]
-        except ForbiddenError:
-            budgets = []
-            notes.append(_BUDGETS_UNKNOWN)
-        document = await asyncio.to_thread(
-            lambda: defragmentation_document(_world(known, [*rest, *budgets]), driver)
-        )
-        return {**document, "notes": notes}
+            return {**await asyncio.to_thread(compute), "notes": list(budgets.notes)}
+        except DriverError as error:
+            raise ContentError(str(error)) from None
 
     async def _read(self) -> tuple[dict[Endpoint, Sequence[Raw]], Sequence[KubernetesObject]]:
         """Return the watched objects, and those that only decisions need."""

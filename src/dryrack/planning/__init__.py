@@ -5,7 +5,13 @@ The cheapest nodes on which the decider places a workload, and what is proved ab
     result = plan(case.workload, types, case.cluster, Limits())
 """
 
-from dryrack.planning.defragmentation import Defragmentation, FixedPod, Move, defragment
+from dryrack.planning.defragmentation import (
+    Defragmentation,
+    DriverError,
+    FixedPod,
+    Move,
+    defragment,
+)
 from dryrack.planning.document import document_of
 from dryrack.planning.model import (
     Limits,
@@ -35,6 +41,7 @@ __all__ = [
     "ZONE",
     "Case",
     "Defragmentation",
+    "DriverError",
     "FixedPod",
     "Limits",
     "Move",

@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import KW_ONLY, dataclass, replace
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as changed
 
 from dryrack.allocation import claim_name
+from dryrack.base.errors import DryrackError
+from dryrack.base.text import hint
 from dryrack.kinds.core import Pod
 from dryrack.kinds.provisioning import DO_NOT_DISRUPT
 from dryrack.kinds.selectors import matches_labels
@@ -57,8 +59,14 @@ _NODES_TRIED_MAX = 500
 _PODS_PLACED_MAX = 2_000
 # Counting how many partitions of so many are free at once takes seconds.
 _COUNTED_DEVICES_MAX = 20_000
+# Pods that cannot be moved; a large cluster has one on almost every node.
+_FIXED_MAX = 200
 # Nodes on which a pod is tried, before the scheduler chooses one.
 _TARGETS_TRIED_MAX = 8
+
+
+class DriverError(DryrackError):
+    """No node has devices of the driver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,29 @@ class Defragmentation:
     # The free devices on the nodes of the moves; empty if there are too many partitions to count.
     before: tuple[ModelSummary, ...]
     after: tuple[ModelSummary, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the defragmentation as programs read it."""
+        return {
+            "driver": self.driver,
+            "nodes": len(self.nodes),
+            "whole": len(self.whole),
+            "freed": list(self.freed),
+            "moves": [
+                {"pod": each.pod, "from": each.source, "to": each.target, "gang": each.gang}
+                for each in self.moves
+            ],
+            "placement": "any" if self.is_reached_freely else "pinned",
+            "tried": self.tried,
+            "isComplete": self.is_complete,
+            "fixed": [
+                {"name": each.name, "node": each.node, "why": each.why}
+                for each in self.fixed[:_FIXED_MAX]
+            ],
+            "fixedOmitted": max(0, len(self.fixed) - _FIXED_MAX),
+            "before": [each.document() for each in self.before],
+            "after": [each.document() for each in self.after],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +318,14 @@ class _Step:
 
 
 def defragment(world: World, driver: str, *, release: Release, chance: Chance) -> Defragmentation:
-    """Return the pods whose move frees whole nodes of a driver; the world stays as it is."""
+    """
+    Return the pods whose move frees whole nodes of a driver; the world stays as it is.
+
+    Raises `DriverError`.
+    """
+    drivers = sorted({each.spec.driver for each in world.slices if each.spec.node_name})
+    if driver not in drivers:
+        raise DriverError(f"driver {driver!r} has no devices on nodes; {hint(driver, drivers)}")
     units, fixed = _units(world)
 
     def make() -> _Copy:

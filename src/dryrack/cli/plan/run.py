@@ -81,6 +81,11 @@ def run(options: PlanOptions) -> bool:
         files=files,
         all_namespaces=True,
     )
+    if options.defragment:
+        from dryrack.cli.plan.defragment import run_defragmentation
+
+        run_defragmentation(options, source)
+        return True
     planner = _Planner(options, source)
     outcome = planner.best()
     document = planner.document(outcome)

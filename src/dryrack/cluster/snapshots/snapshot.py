@@ -20,6 +20,7 @@ from dryrack.client.endpoints import (
     EVENTS,
     NAMESPACES,
     NODES,
+    POD_DISRUPTION_BUDGETS,
     POD_GROUPS,
     POD_GROUPS_V1BETA1,
     PODS,
@@ -53,6 +54,7 @@ from dryrack.kinds.core import (
     StorageClass,
 )
 from dryrack.kinds.decode import decode
+from dryrack.kinds.quota_usage.admission_kinds import PodDisruptionBudget
 from dryrack.kinds.resource import (
     DeviceClass,
     DeviceTaintRule,
@@ -96,6 +98,7 @@ MODELS: Mapping[Endpoint, type[KubernetesObject]] = {
     REPLICATION_CONTROLLERS: PodOwner,
     REPLICA_SETS: PodOwner,
     STATEFUL_SETS: PodOwner,
+    POD_DISRUPTION_BUDGETS: PodDisruptionBudget,
     EVENTS: Event,
 }
 GROUP_KINDS: tuple[Endpoint, ...] = (
@@ -116,7 +119,10 @@ _FACTS = (
 # Whose selectors are only labels.
 _BY_LABELS = (SERVICES, REPLICATION_CONTROLLERS)
 # What a cluster need not serve, and an account need not see.
-OPTIONAL = (TAINT_RULES, TAINT_RULES_V1, PRIORITY_CLASSES, EVENTS, *GROUP_KINDS, *_FACTS)
+OPTIONAL = (
+    *(TAINT_RULES, TAINT_RULES_V1, PRIORITY_CLASSES, POD_DISRUPTION_BUDGETS, EVENTS),
+    *(*GROUP_KINDS, *_FACTS),
+)
 # Changes come together; who looks at a table sees two of them in a second.
 _CHANGES_SECONDS = 0.5
 DECISION_KINDS = (
