@@ -16,7 +16,7 @@ from tests.dashboard.small_world import (
 from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.client.endpoints import NODES, SLICES
-from dryrack.dashboard import history
+from dryrack.dashboard import history, replay
 
 
 async def eventful(page: Visit) -> list[object]:
@@ -210,3 +210,25 @@ def test_a_plane_with_a_past_shows_what_one_without_shows() -> None:
     visit(story)
     visit(story, with_past=True)
     assert answers[0] == answers[1]
+
+
+def test_large_pools_have_a_shorter_past_and_the_same_present(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Repeating a write costs as much as its pool has devices."""
+    answers: list[object] = []
+    counts: list[int] = []
+
+    async def story(page: Visit) -> None:
+        found = await page.get("fleet")
+        found.pop("revision")
+        answers.append(found)
+        counts.append(len((await page.get("timeline"))["moments"]))
+
+    visit(story, with_past=True)
+    # Of two thousand writes with 20 devices, it leaves three writes with two.
+    monkeypatch.setattr(replay, "DEVICES_PER_WRITE_MAX", 0.0031)
+    visit(story, with_past=True)
+
+    assert answers[0] == answers[1]
+    assert counts[1] <= 4 < counts[0]

@@ -283,6 +283,7 @@ class Live:
                 self.history,
                 revision=self.revision,
                 now=self.clock.now(),
+                writes_max=self._past_writes_max,
             )
             # A difference from the end of the past has happened since then.
             self._has_begun = bool(past.writes)

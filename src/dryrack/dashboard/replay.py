@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dryrack.client.timekeeping import micro_timestamp, seconds_of
+from dryrack.kinds.paths import get
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 # Other tasks run after this number of objects, which take some milliseconds.
 _OBJECTS_AT_ONCE = 50
+_SLICES = "resourceslices.resource.k8s.io"
+# Each write computes a pool again. Pools with hundreds of partitions would stop the control plane
+# for a minute: then fewer writes are repeated, as if each had this number of devices.
+DEVICES_PER_WRITE_MAX = 20.0
 
 
 class Known:
@@ -59,8 +64,9 @@ async def replay(
     *,
     revision: int,
     now: float,
+    writes_max: int,
 ) -> Known:
-    """Repeat the past; its moments have the revisions before `revision`."""
+    """Repeat the last writes of the past; its moments have the revisions before `revision`."""
     known = Known()
     for number, stored in enumerate(past.objects):
         kind = kinds[stored.key.resource]
@@ -70,20 +76,41 @@ async def replay(
         if number % _OBJECTS_AT_ONCE == 0:
             await asyncio.sleep(0)
     await _take_all(tracked)
-    revision -= len(past.writes) + 1
-    times = [micro_timestamp(seconds_of(e.time) if e.time else now) for e in past.writes]
+    skipped = max(0, len(past.writes) - _count_affordable(past, writes_max))
+    for write in past.writes[:skipped]:
+        kind = kinds[write.resource]
+        known.put(kind, write.old, write.new)
+        tracked.change(kind, write.old, write.new)
+    await _take_all(tracked)
+    writes = past.writes[skipped:]
+    revision -= len(writes) + 1
+    times = [micro_timestamp(seconds_of(e.time) if e.time else now) for e in writes]
     if times:
         history.begin(revision, times[0], tracked.fleet.summaries.states())
-    for number, (write, time) in enumerate(zip(past.writes, accumulate(times, max), strict=True)):
+    for number, (write, time) in enumerate(zip(writes, accumulate(times, max), strict=True)):
         kind = kinds[write.resource]
         known.put(kind, write.old, write.new)
         tracked.change(kind, write.old, write.new)
         while tracked.is_marked:
             changes = tracked.take()
             history.add(revision + number + 1, time, changes, tracked.fleet.summaries.states())
-        if number % _OBJECTS_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
     return known
+
+
+def _count_affordable(past: Past, writes_max: int) -> int:
+    """Return the number of writes to repeat, which is lower if pools have many devices."""
+    sizes: dict[str, int] = {}
+    slices = [each.object for each in past.objects if each.key.resource == _SLICES]
+    slices += [each.new for each in past.writes if each.resource == _SLICES and each.new]
+    for each in slices:
+        sizes[each["metadata"]["name"]] = len(get(each, "spec.devices", ()))
+    devices = sum(sizes.values())
+    if not devices:
+        return writes_max
+    # The mean over devices, not over slices: most claims are for devices of large slices.
+    mean = sum(size * size for size in sizes.values()) / devices
+    return min(writes_max, int(writes_max * DEVICES_PER_WRITE_MAX / mean))
 
 
 async def _take_all(tracked: Tracked) -> None:

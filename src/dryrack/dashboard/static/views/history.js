@@ -23,6 +23,7 @@ export class HistoryView {
     this._isDue = false;
     this._isClosed = false;
     this._compared = "";
+    this._isAsking = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this._asking = undefined;
     this.axis = new TimeAxis({ height: HEIGHT, select: (range) => this._select(range) });
@@ -157,17 +158,24 @@ export class HistoryView {
     const asked = `compare?from=${from}&to=${until}`;
     if (asked === this._compared) return;
     this._compared = asked;
+    // A slider passes many moments; only the last one is compared, after the answer before it.
     clearTimeout(this._asking);
-    // A slider passes many moments; only the last one is compared.
-    this._asking = setTimeout(async () => {
-      let shown;
-      try {
-        shown = differences(await get(asked));
-      } catch (error) {
-        shown = problem(error);
-      }
-      if (asked === this._compared && !this._isClosed) fill(this.differences, shown);
-    }, ASK_AFTER_MS);
+    if (!this._isAsking) this._asking = setTimeout(() => this._ask(), ASK_AFTER_MS);
+  }
+
+  async _ask() {
+    const asked = this._compared;
+    this._isAsking = true;
+    let shown;
+    try {
+      shown = differences(await get(asked));
+    } catch (error) {
+      shown = problem(error);
+    }
+    this._isAsking = false;
+    if (this._isClosed) return;
+    fill(this.differences, shown);
+    if (asked !== this._compared) this._asking = setTimeout(() => this._ask(), ASK_AFTER_MS);
   }
 
   /** @param {import("../routes.js").Route} route */
