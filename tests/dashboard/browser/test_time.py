@@ -135,6 +135,9 @@ def test_two_runs_are_side_by_side(look: Look, tmp_path: Path) -> None:
             assert swapped[2] == f"+{never[0] - never[1]}, worse"
             assert await tab.js("document.querySelector('.curves canvas').width > 0")
         finally:
+            # The page would complain of a server that is gone.
+            await tab.open("about:blank")
+            await tab.until("location.href === 'about:blank'")
             await server.close()
 
     look(story)
