@@ -13,7 +13,7 @@ from dryrack.cli.files import UsageError, read_sources
 from dryrack.cli.output import print_line, say
 
 if TYPE_CHECKING:
-    from dryrack.cli.options import DashboardOptions
+    from dryrack.cli.dashboard_options import DashboardOptions
     from dryrack.client.kubeconfig import Connection
     from dryrack.cluster.process import Address
     from dryrack.dashboard import Live

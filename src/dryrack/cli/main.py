@@ -22,6 +22,7 @@ from dryrack.base.version import __version__
 from dryrack.cli import hardware
 from dryrack.cli.checks.options import CheckOptions
 from dryrack.cli.command import EXIT_FAILED, Output, StrictCommand, command
+from dryrack.cli.dashboard_options import DashboardOptions
 from dryrack.cli.drivers import commands as drivers
 from dryrack.cli.examples import commands as examples
 from dryrack.cli.faults import commands as faults
@@ -32,7 +33,6 @@ from dryrack.cli.options import (
     AllocateOptions,
     ClaimsOptions,
     ConvertOptions,
-    DashboardOptions,
     DevicesOptions,
     DoctorOptions,
     ExplainOptions,
