@@ -71,7 +71,7 @@ class Driver:
 
     @property
     def log(self) -> str:
-        """What the program has written since its last start."""
+        """The output of the program since its last start."""
         return self._bench.own_program().output()
 
     def devices(self) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Pool:
 
     @property
     def problem(self) -> str:
-        """Why consumers ignore the pool; "" if they do not."""
+        """The reason why consumers ignore the pool; "" if they do not."""
         counts = sorted({each["spec"]["pool"]["resourceSliceCount"] for each in self.slices})
         if counts != [len(self.slices)]:
             return (

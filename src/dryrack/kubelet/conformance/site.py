@@ -35,7 +35,7 @@ class Site:
 
     @property
     def places(self) -> Mapping[str, str]:
-        """What the placeholders in the words of a program stand for."""
+        """The values of the placeholders in the words of a program."""
         return {
             **places_of(self.node, self.kubelet, str(self.kubeconfig)),
             "cdi": str(self.cdi),
