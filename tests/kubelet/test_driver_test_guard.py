@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.kubelet.programs import short_directory
 
-from dryrack.kubelet import guarding
+from dryrack.kubelet import start_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ def test_the_guard_removes_the_directory(tmp_path: Path) -> None:
     """Also at the end of a run that was not killed."""
     directory = tmp_path / "run"
     directory.mkdir()
-    with guarding(directory) as environment:
+    with start_guard(directory) as environment:
         child = subprocess.Popen(["sleep", "600"], env={**os.environ, **environment})
 
     assert child.wait(_SECONDS_MAX) == -signal.SIGKILL

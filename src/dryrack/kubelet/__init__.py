@@ -10,7 +10,7 @@ from dryrack.kubelet.conformance.site import Site
 from dryrack.kubelet.conformance.suite import check_requirement, run_suite
 from dryrack.kubelet.drivers import RegisteredDrivers
 from dryrack.kubelet.instance import CallError, ClaimReference, PreparedDevice
-from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program, guarding
+from dryrack.kubelet.programs import DriverPrograms, ProgramError, find_program, start_guard
 
 __all__ = [
     "REQUIREMENTS",
@@ -29,7 +29,7 @@ __all__ = [
     "Site",
     "check_requirement",
     "find_program",
-    "guarding",
     "parse_sequence",
     "run_suite",
+    "start_guard",
 ]

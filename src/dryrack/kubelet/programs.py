@@ -78,7 +78,7 @@ def find_program(words: Sequence[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def guarding(directory: Path | None = None) -> Iterator[Mapping[str, str]]:
+def start_guard(directory: Path | None = None) -> Iterator[Mapping[str, str]]:
     """
     Yield environment variables for programs that must not survive this process.
 
@@ -158,7 +158,7 @@ class DriverPrograms:
         path = directory / LOG
         if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
             path.replace(path.with_suffix(".log.1"))
-        self._mark = self._mark or self._guard.enter_context(guarding())
+        self._mark = self._mark or self._guard.enter_context(start_guard())
         environment = {**os.environ, **self._mark, "NODE_NAME": node}
         if self.kubeconfig:
             environment["KUBECONFIG"] = self.kubeconfig

@@ -32,7 +32,7 @@ from dryrack.kubelet import (
     CallError,
     Site,
     check_requirement,
-    guarding,
+    start_guard,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Driver:
 
     def devices(self) -> tuple[str, ...]:
         """Return the published devices of the node, as POOL/DEVICE."""
-        return tuple("/".join(key) for key in self._cluster.run(self._bench.published()))
+        return tuple("/".join(key) for key in self._cluster.run(self._bench.read_published()))
 
     def claim(self, *devices: str, name: str = "", parameters: Any = None) -> ClaimReference:
         """
@@ -209,7 +209,7 @@ class Drivers:
         assert self._cluster.kubeconfig is not None, "the cluster of the fixture is served"
         # The paths of sockets are limited, so the directory has a short one.
         directory = Path(tempfile.mkdtemp(prefix="dryrack-"))
-        environment = self._stack.enter_context(guarding(directory))
+        environment = self._stack.enter_context(start_guard(directory))
         site = Site(directory, node, self._cluster.kubeconfig, environment)
         site.make_directories()
         has_uid = any("{uid}" in each for each in words)

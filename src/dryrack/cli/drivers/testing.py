@@ -47,7 +47,7 @@ _OPTIONAL_GATES = (
 
 def run(options: TestOptions) -> bool:
     """Print the results; return False if the driver breaks the contract."""
-    from dryrack.kubelet import REQUIREMENTS, Site, guarding
+    from dryrack.kubelet import REQUIREMENTS, Site, start_guard
 
     focus = "^random-sequences$" if options.replay else options.focus
     try:
@@ -67,7 +67,7 @@ def run(options: TestOptions) -> bool:
             "are below it, so use a shorter one"
         )
     directory.mkdir(parents=True, exist_ok=True)
-    with guarding(None if options.keep else directory) as environment:
+    with start_guard(None if options.keep else directory) as environment:
         site = Site(directory, _NODE, directory / _KUBECONFIG, environment)
         results, driver = asyncio.run(_run(site, options, settings, focus))
     print_results(results, options.output, driver)
@@ -138,13 +138,13 @@ async def _run(
     async with _bench(site, options, settings, "") as bench:
 
         @asynccontextmanager
-        async def limited() -> AsyncIterator[Bench]:
+        async def run_limited() -> AsyncIterator[Bench]:
             directory = site.directory / "limited"
             other_site = replace(site, directory=directory, kubeconfig=directory / _KUBECONFIG)
             async with _bench(other_site, options, settings, _OPTIONAL_GATES) as other:
                 yield other
 
-        bench.limited = limited
+        bench.limited = run_limited
         if options.attach:
             _show_places(site)
         results: list[Result] = []

@@ -224,7 +224,7 @@ class Bench:
             and each["spec"].get("nodeName") in (self.node, None)
         )
 
-    async def published(self, seconds: float = 0.0) -> Mapping[Key, Raw]:
+    async def read_published(self, seconds: float = 0.0) -> Mapping[Key, Raw]:
         """Return the devices of complete pools that the class selects; wait for the first one."""
         selectors = [
             each["cel"]["expression"]
@@ -250,7 +250,7 @@ class Bench:
 
     async def devices(self, seconds: float = 0.0) -> list[Key]:
         """Return the devices of complete pools that can be allocated together."""
-        return independent(await self.published(seconds))
+        return independent(await self.read_published(seconds))
 
     async def claim(
         self,

@@ -423,7 +423,7 @@ async def _two_devices(bench: Bench) -> list[Key]:
 
 
 async def _exclusive_device(bench: Bench) -> Key:
-    published = await bench.published()
+    published = await bench.read_published()
     for each in await bench.devices():
         if not published[each].get("allowMultipleAllocations"):
             return each

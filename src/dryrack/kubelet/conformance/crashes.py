@@ -72,7 +72,7 @@ async def a_crash_between_any_two_calls(bench: Bench) -> None:
 @requirement("After a crash, the driver still gives no device to two claims.")
 async def a_device_has_one_claim_after_a_crash(bench: Bench) -> None:
     bench.own_program()
-    published = await bench.published()
+    published = await bench.read_published()
     [device, *_] = await bench.devices()
     if published[device].get("allowMultipleAllocations"):
         raise SkippedError("several claims can have the device")

@@ -32,10 +32,10 @@ _END_SECONDS_MAX = 10.0
 
 @requirement("The health stream begins with the health of all devices.")
 async def health_has_all_devices(bench: Bench) -> None:
-    for package in await _served(bench):
+    for package in await _find_versions(bench):
         async with _stream(bench, package) as stream:
             health = await _first(stream, package)
-        published = set(await bench.published())
+        published = set(await bench.read_published())
         unknown = sorted(set(health) - published)
         missing = sorted(published - set(health))
         if unknown:
@@ -46,7 +46,7 @@ async def health_has_all_devices(bench: Bench) -> None:
 
 @requirement("The entries of a health stream are valid: health, time, and message.")
 async def health_entries_are_valid(bench: Bench) -> None:
-    for package in await _served(bench):
+    for package in await _find_versions(bench):
         async with _stream(bench, package) as stream:
             health = await _first(stream, package)
         for key, each in health.items():
@@ -65,7 +65,7 @@ async def health_entries_are_valid(bench: Bench) -> None:
 
 @requirement("A kubelet can open the health stream again, and gets the health of all devices.")
 async def health_streams_can_reconnect(bench: Bench) -> None:
-    for package in await _served(bench):
+    for package in await _find_versions(bench):
         async with _stream(bench, package) as stream:
             before = set(await _first(stream, package))
         for _ in range(2):
@@ -80,7 +80,7 @@ async def health_streams_can_reconnect(bench: Bench) -> None:
 
 @requirement("A health stream stays open, and does not keep claims from being prepared.")
 async def health_streams_stay_open(bench: Bench) -> None:
-    for package in await _served(bench):
+    for package in await _find_versions(bench):
         async with _stream(bench, package) as stream:
             await _first(stream, package)
             claim = await bench.claim()
@@ -94,7 +94,7 @@ async def health_streams_stay_open(bench: Bench) -> None:
 @requirement("After a crash of the driver, its next instance serves the health stream.")
 async def health_after_a_crash(bench: Bench) -> None:
     bench.own_program()
-    for package in await _served(bench):
+    for package in await _find_versions(bench):
         async with _stream(bench, package) as stream:
             before = set(await _first(stream, package))
             await bench.restart(signal.SIGKILL)
@@ -110,7 +110,7 @@ async def health_after_a_crash(bench: Bench) -> None:
 @requirement("A driver with an open health stream ends after SIGTERM.")
 async def health_streams_do_not_keep_the_driver(bench: Bench) -> None:
     program = bench.own_program()
-    [package, *_] = await _served(bench)
+    [package, *_] = await _find_versions(bench)
     async with _stream(bench, package) as stream:
         await _first(stream, package)
         status = await program.stop(signal.SIGTERM, _END_SECONDS_MAX)
@@ -122,7 +122,7 @@ async def health_streams_do_not_keep_the_driver(bench: Bench) -> None:
 
 @requirement("Both versions of the health service give the same health.")
 async def the_health_versions_agree(bench: Bench) -> None:
-    served = await _served(bench)
+    served = await _find_versions(bench)
     if len(served) < len(_PACKAGES):
         raise SkippedError(f"the driver serves only {served[0]}")
     seen = []
@@ -134,7 +134,7 @@ async def the_health_versions_agree(bench: Bench) -> None:
         raise NotMetError(f"{_WATCH} over {' and '.join(served)}", f"{seen[0]} and {seen[1]}")
 
 
-async def _served(bench: Bench) -> list[str]:
+async def _find_versions(bench: Bench) -> list[str]:
     """Return the versions that the driver serves; raise `SkippedError` if there is none."""
     found = []
     for package in _PACKAGES:

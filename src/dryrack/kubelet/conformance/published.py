@@ -74,7 +74,7 @@ def published_devices(
         (pool.name, device["name"]): device
         for pool in pools_of(slices)
         if not pool.problem
-        for device in _selected(pool, selectors)
+        for device in _select(pool, selectors)
     }
 
 
@@ -89,7 +89,7 @@ def independent(devices: Mapping[tuple[str, str], Raw]) -> list[tuple[str, str]]
     return plain or list(dict.fromkeys(sets.values()))
 
 
-def _selected(pool: Pool, selectors: Sequence[str]) -> Iterator[Raw]:
+def _select(pool: Pool, selectors: Sequence[str]) -> Iterator[Raw]:
     programs = [compile_expression(each, _ENVIRONMENT) for each in selectors]
     driver = pool.slices[0]["spec"]["driver"]
     for each in pool.devices:

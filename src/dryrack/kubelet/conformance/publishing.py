@@ -57,10 +57,10 @@ async def slices_are_quiet(bench: Bench) -> None:
 
 @requirement("A driver writes its ResourceSlices again after another client deleted them.")
 async def slices_are_restored(bench: Bench) -> None:
-    before = sorted(await bench.published())
+    before = sorted(await bench.read_published())
     for each in await bench.slices():
         await bench.client.delete(SLICES, each["metadata"]["name"])
-    after = sorted(await bench.published(seconds=_RESTORE_SECONDS_MAX))
+    after = sorted(await bench.read_published(seconds=_RESTORE_SECONDS_MAX))
     if before != after:
         raise NotMetError("deleted the ResourceSlices", f"devices {before} became {after}")
 
@@ -68,13 +68,13 @@ async def slices_are_restored(bench: Bench) -> None:
 @requirement("A driver publishes its devices at its start, after a kubelet deleted the slices.")
 async def slices_are_published_at_the_start(bench: Bench) -> None:
     program = bench.own_program()
-    before = sorted(await bench.published())
+    before = sorted(await bench.read_published())
     await program.stop(signal.SIGKILL)
     # A kubelet does this at its start, and 30 s after the driver is gone.
     for each in await bench.slices():
         await bench.client.delete(SLICES, each["metadata"]["name"])
     await bench.restart(signal.SIGKILL)
-    after = sorted(await bench.published())
+    after = sorted(await bench.read_published())
     if before != after:
         raise NotMetError(
             "kill -9, deletion of the ResourceSlices, start", f"devices {before} became {after}"
@@ -140,9 +140,9 @@ async def dropped_fields_are_noticed(bench: Bench) -> None:
         assert limited.program is not None, "a copy of the program"
         await limited.program.start()
         await asyncio.sleep(_QUIET_SECONDS)
-        before = await _listed(limited)
+        before = await _list_versions(limited)
         await asyncio.sleep(_QUIET_SECONDS)
-        after = await _listed(limited)
+        after = await _list_versions(limited)
         output = limited.program.output()
         is_noticed = _NOTICE.search(output) is not None or limited.program.has_ended
     await bench.program.start()
@@ -154,7 +154,7 @@ async def dropped_fields_are_noticed(bench: Bench) -> None:
         raise NotMetError(sent, "the log of the driver does not mention it")
 
 
-async def _listed(bench: Bench) -> Mapping[str, str]:
+async def _list_versions(bench: Bench) -> Mapping[str, str]:
     """Return the versions of all slices: the driver has no name yet."""
     listing = await bench.client.list(SLICES)
     return {e["metadata"]["name"]: e["metadata"]["resourceVersion"] for e in listing.items}

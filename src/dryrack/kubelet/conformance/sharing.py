@@ -68,7 +68,7 @@ async def a_claim_has_two_shares_of_a_device(bench: Bench) -> None:
 
 @requirement("A partition of a device can be prepared.")
 async def partitions_can_be_prepared(bench: Bench) -> None:
-    published = await bench.published()
+    published = await bench.read_published()
     partitions = [key for key, each in published.items() if each.get("consumesCounters")]
     if not partitions:
         raise SkippedError("the driver publishes no partitions")
@@ -83,7 +83,7 @@ async def partitions_can_be_prepared(bench: Bench) -> None:
 async def _shareable(bench: Bench) -> tuple[Key, Raw]:
     """Return a device that two claims can share."""
     problem = "the driver publishes no devices with allowMultipleAllocations"
-    for key, each in (await bench.published()).items():
+    for key, each in (await bench.read_published()).items():
         if not each.get("allowMultipleAllocations"):
             continue
         capacity = get(each, "capacity", {})

@@ -22,7 +22,7 @@ class Site:
     directory: Path
     node: str
     kubeconfig: Path
-    # Marks processes that must not survive the run; see `guarding`.
+    # Marks processes that must not survive the run; see `start_guard`.
     environment: Mapping[str, str]
 
     @property
