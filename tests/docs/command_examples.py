@@ -212,8 +212,7 @@ EXAMPLES: dict[str, tuple[CommandExample, ...]] = {
     "kubelet": _pair(
         (
             "Serve three new nodes, each with its own process of a driver.",
-            "dryrack kubelet --node-count 3 --kubelet-dir /tmp/kubelets -- my-driver "
-            "--registry {registry} --plugins {plugins} --cdi {cdi}",
+            "dryrack kubelet --node-count 3 --kubelet-dir /tmp/kubelets -- my-driver --cdi {cdi}",
         ),
         (
             "Grant the permissions that the virtual kubelets need.",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from dryrack.client.timekeeping import Timer
+    from dryrack.client.timekeeping import Result, Timer
     from dryrack.kinds.raw import Raw
 
 directory = pytest.fixture(short_directory)
@@ -49,6 +49,9 @@ class FastClock:
             self.waits = [each for each in self.waits if each is not entry]
 
         return SimpleNamespace(cancel=cancel)
+
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        return function()
 
     def pass_waits(self) -> None:
         """Call everything that waits."""

@@ -148,11 +148,11 @@ class NodeHealth:
     def _set_expiry(self) -> None:
         """Wake up when the first entry can expire; reports postpone that without a new timer."""
         if self._expiry is None:
-            ends = [each.expires_at for each in self._known()]
+            ends = [each.expires_at for each in self._all_entries()]
             if ends:
                 self._expiry = self._clock.call_at(min(ends), self._expire)
 
-    def _known(self) -> Iterable[_Entry]:
+    def _all_entries(self) -> Iterable[_Entry]:
         for entries in self._entries.values():
             yield from entries.values()
 

@@ -471,7 +471,7 @@ class VirtualKubelet(Reconciler[Name]):
         expires_at = faults.next_expiry
         is_running = all(isinstance(each.state, Running) for each in run.containers)
         if problem is None and self._processes is not None and not is_running:
-            refused, injected = self._injected(pod)
+            refused, injected = self._read_cdi_devices(pod)
             missing = {**refused, **missing}
             if refused:
                 expires_at = min(expires_at or math.inf, now + RETRY_SECONDS)
@@ -506,7 +506,7 @@ class VirtualKubelet(Reconciler[Name]):
         node = spec_of(pod)["nodeName"]
         return self._processes is None or self._processes.release(uid_of(pod), node)
 
-    def _injected(self, pod: Raw) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    def _read_cdi_devices(self, pod: Raw) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Return the error, or the description, of the CDI devices of each container, by name."""
         assert self._processes is not None, "the caller checks it"
         refused: dict[str, str] = {}

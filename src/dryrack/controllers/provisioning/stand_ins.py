@@ -219,7 +219,7 @@ class StandIns(NodesForPods):
         """Return the nodes of stand-ins, and those of NodeClaims that lack a node with devices."""
         machines = {each.name: each for each in future.machines}
         pools = {each.pool.metadata.name: each.pool for each in self._view.pool_states()}
-        nodes = [new for each in self._claims.all() if (new := self._unfinished(each, future))]
+        nodes = [new for each in self._claims.all() if (new := self._future_node(each, future))]
         for each in self._live():
             selector: Mapping[str, str] = spec_of(each)["nodeSelector"]
             pool = pools.get(selector[NODE_POOL])
@@ -234,7 +234,7 @@ class StandIns(NodesForPods):
                     break
         return nodes
 
-    def _unfinished(self, claim: Raw, future: FutureNodes) -> NewNode | None:
+    def _future_node(self, claim: Raw, future: FutureNodes) -> NewNode | None:
         """Return the node of a NodeClaim as it will be, None if it has its devices."""
         done = condition_of(claim, INITIALIZED_CONDITION) or {}
         if done.get("status") != "True":
