@@ -40,6 +40,7 @@ CALLS_BANNED = {
 MAY_SLEEP = (
     "tests/realcluster/readiness.py",
     "tests/publisher/real_publisher.py",
+    "tests/kubelet/defective.py",
     "tests/kubelet/programs.py",
     "tests/controllers/slices/test_real_slices.py",
     "tests/bench/",

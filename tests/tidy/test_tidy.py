@@ -11,7 +11,7 @@ from tests.tidy.rules import File, bare_participles, problems
 ROOT = Path(__file__).parents[2]
 
 # Each line is a cost for the next maintainer. A feature that needs more lines raises this limit.
-SOURCE_LINES_MAX = 170_400
+SOURCE_LINES_MAX = 180_000
 # Functions named by a participle, such as `told`, that are left from earlier.
 PARTICIPLES_MAX = 170
 

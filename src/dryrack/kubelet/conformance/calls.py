@@ -71,7 +71,7 @@ async def results_of_other_drivers_are_ignored(bench: Bench) -> None:
     check_cdi(bench, prepared, f"{PREPARE} for a claim with a device of {_OTHER}")
 
 
-@requirement("The requests of a result have no names of subrequests: a kubelet knows none.")
+@requirement("The requests of a result have no names of subrequests: a kubelet reads none.")
 async def requests_have_no_subrequests(bench: Bench) -> None:
     claim = await bench.claim(alternative="small")
     for each in (await bench.prepare(claim))[claim.uid]:
@@ -96,7 +96,7 @@ async def prepare_is_idempotent(bench: Bench) -> None:
     check_cdi(bench, second, f"{PREPARE} again")
 
 
-@requirement("A claim that could not be prepared is prepared when the reason is gone.")
+@requirement("A claim that could not be prepared is prepared when the reason no longer exists.")
 async def prepare_succeeds_after_an_error(bench: Bench) -> None:
     [device, *_] = await bench.devices()
     claim = await bench.claim(allocated=False)

@@ -177,7 +177,7 @@ async def a_rolling_update_keeps_claims(bench: Bench) -> None:
         await bench.unprepare(*claims)
         check_unprepared(bench, before[claims[0].uid], claims[0], sent)
         if not await bench.slices():
-            raise NotMetError("SIGTERM for the old instance", "the ResourceSlices are gone")
+            raise NotMetError("SIGTERM for the old instance", "the ResourceSlices were deleted")
     finally:
         await new.stop(signal.SIGTERM)
         if not old.is_running:
