@@ -82,7 +82,7 @@ def test_the_readme_begins_with_two_commands_that_set_up_everything() -> None:
     steps = (ROOT / ".ci" / "run").read_text().splitlines()
 
     assert commands == ["make demo", "make test"]
-    assert "make test" in steps
+    assert "make test" in [each.partition(" || ")[0] for each in steps]
 
 
 def test_the_readme_has_the_figures_of_the_coverage() -> None:
