@@ -110,6 +110,7 @@ class Disruption(Reconciler[str]):
         self._nodes = self.watch(NODES, self._on_node)
         self._budgets = self.watch(POD_DISRUPTION_BUDGETS)
         self._claims = self.watch(NODE_CLAIMS, self._on_claim)
+        self._by_replaced = self._claims.index("replaced", _replaced_names)
         self.watch(NODE_POOLS, self._on_pool)
 
     def _wake(self) -> None:
@@ -190,7 +191,7 @@ class Disruption(Reconciler[str]):
     ) -> Candidate | None:
         """Return the candidate for a node that can be removed or replaced now."""
         name = _name(claim)
-        if self._replacement_of(claim) is not None:
+        if self._by_replaced.get(name):
             return None
         expected = self._nominations.until(name)
         if expected > look.now:
@@ -280,12 +281,6 @@ class Disruption(Reconciler[str]):
             return [each for each in own if _node_of(each) and not is_terminal(each)]
 
         return obstacle(candidate, node, now, members=members, is_covered=is_covered)
-
-    def _replacement_of(self, claim: Raw) -> Raw | None:
-        name = _name(claim)
-        return next(
-            (e for e in self._claims.all() if annotations_of(e).get(REPLACES) == name), None
-        )
 
     def _finish_replacements(self, look: _Look) -> list[Write]:
         """Delete NodeClaims whose successor is initialized."""
@@ -457,6 +452,11 @@ def _place_of(pod: Raw | None) -> tuple[str, bool]:
 
 def _relevant(node: Raw) -> object:
     return spec_of(node), labels_of(node), annotations_of(node), is_deleted(node)
+
+
+def _replaced_names(claim: Raw) -> Sequence[str]:
+    name = annotations_of(claim).get(REPLACES)
+    return (name,) if name else ()
 
 
 def _gang_names(pod: Raw) -> Sequence[str]:
