@@ -95,7 +95,7 @@ def _devices(old: PastState, new: PastState) -> Document:
             assert device is not None, "the device is in one of the pools"
             texts = _device_text(was), _device_text(now)
             if texts[0] != texts[1]:
-                counts[device.model, *texts] += 1
+                counts[device.model or key[0], *texts] += 1
                 changed.append(
                     {
                         "name": "/".join((*key, name)),
@@ -121,4 +121,4 @@ def _by_name(pool: PoolRow | None) -> Mapping[str, DeviceRow]:
 def _device_text(device: DeviceRow | None) -> str:
     if device is None:
         return ""
-    return f"{device.state} {device.level}%" if device.level >= 0 else device.state
+    return f"{device.state} {device.level}%" if device.level > 0 else device.state

@@ -149,7 +149,7 @@ export function paintCard(context, cell, box, { colours, ratio, font, lines }) {
   context.font = `${size}px ${font}`;
   context.fillStyle = colours.text;
   context.textBaseline = "top";
-  const mark = isTall ? 18 * ratio : Math.min(12 * ratio, box.height - 2 * margin);
+  const mark = isTall ? step - 2 * ratio : Math.min(12 * ratio, box.height - 2 * margin);
   const hasMark = box.width > 3 * mark && mark > 4 * ratio && (isTall || MARKS[device.state]);
   if (hasMark) {
     const place = { x: box.x + box.width - mark - margin, y: box.y + margin, size: mark };
@@ -163,7 +163,7 @@ export function paintCard(context, cell, box, { colours, ratio, font, lines }) {
     // Only the first line is beside the mark.
     const room = box.width - 2 * margin - (hasMark && n === 0 ? mark + margin : 0);
     const y = isTall ? box.y + margin + n * step : box.y + (box.height - size) / 2;
-    context.fillText(shortened(context, line, room, n === 0 ? "start" : "end"), box.x + margin, y);
+    context.fillText(shortened(context, line, room, n < 2 ? "start" : "end"), box.x + margin, y);
   });
   context.globalAlpha = 1;
 }
@@ -298,9 +298,11 @@ function fillBox(context, box, fill, alpha) {
 export function shortened(context, text, room, keep = "end") {
   const width = context.measureText(text).width;
   if (width <= room) return text;
-  const letters = Math.floor((text.length * room) / width) - 1;
-  if (letters < 2) return "";
-  return keep === "end" ? `…${text.slice(-letters)}` : `${text.slice(0, letters)}…`;
+  for (let letters = Math.floor((text.length * room) / width) - 1; letters >= 2; letters--) {
+    const part = keep === "end" ? `…${text.slice(-letters)}` : `${text.slice(0, letters)}…`;
+    if (context.measureText(part).width <= room) return part;
+  }
+  return "";
 }
 
 /** @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {number} size */

@@ -127,7 +127,8 @@ export function linesOf(device, owners) {
   const level = device.level >= 0 ? `${device.level}% used` : "";
   return [
     device.name,
-    device.model,
+    // A card has room for one or two words: the name of the vendor is the least informative.
+    device.model.replace(/^(NVIDIA|AMD|Intel|Google|AWS) /, ""),
     owner && `${owner}${more}`,
     [gibibytes(device.memory), level].filter(Boolean).join(", "),
   ].filter(Boolean);

@@ -3,10 +3,11 @@
 import { counted, fill, h } from "../dom.js";
 import { Explained } from "../explained.js";
 import { Fleet } from "../map/fleet.js";
+import { auxiliaryDrivers } from "../map/kinds.js";
 import { FleetMap } from "../map/map.js";
 import { badge, deviceLink, empty, heading, nodeLink, noDetails, problem } from "../parts.js";
 import { patch } from "../patch.js";
-import { to, toDevice } from "../routes.js";
+import { idParts, to, toDevice } from "../routes.js";
 import { Trial } from "./trial.js";
 
 const NODES_ON_MAP = 12;
@@ -291,6 +292,8 @@ class NearMap {
     const { fleet } = this.store;
     if (!fleet || !this.nodes.length) return;
     const wanted = new Set(this.nodes);
+    const marked = new Set(this.marks.map((id) => idParts(id)[0]));
+    this.map.collapse(auxiliaryDrivers(fleet.drivers().keys()).filter((each) => !marked.has(each)));
     this.map.show(partOf(fleet, wanted));
     this.map.highlight(this.marks, this.nodes.slice(0, 1));
   }
