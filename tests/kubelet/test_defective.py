@@ -6,7 +6,7 @@ import pytest
 from tests.kubelet.defective import DEFECTS, failures
 
 # What every driver that works at all meets; each call takes milliseconds.
-_COMMON = "prepare-is|unprepare-is|prepare-answers|prepare-returns|slices-form|calls-run"
+_COMMON = "^(prepare-is|unprepare-is|prepare-answers|prepare-returns|slices-form|calls-run)"
 # These end in seconds; `python -m tests.kubelet.defective --table` runs the rest of the suite, too.
 _QUICK = ("shared-devices", "subrequests-in-results", "results-of-all-drivers")
 
