@@ -35,7 +35,7 @@ class InvalidPoolError(DryrackError):
 
 
 def decode_pool(raw: Raw) -> NodePool:
-    """Return a NodePool, or raise `InvalidPoolError` if it has fields that nobody can read."""
+    """Return a NodePool, or raise `InvalidPoolError` if a field cannot be read."""
     try:
         return decode(raw, NodePool)
     except DecodeError as error:

@@ -20,7 +20,7 @@ export class FilterField {
       list: "filter-values",
       placeholder: "Filter",
       "aria-label": `Filter by ${OFFERED.join(", ")}`,
-      // The values of 80,000 devices are collected when somebody wants to see them.
+      // Collecting the values of 80,000 devices takes a moment, so it is done when the list opens.
       onfocus: () => this._refresh(),
       onchange: () => this._choose(),
     });

@@ -46,7 +46,7 @@ export class FleetView {
     this.device = null;
     this.field = new GroupingField((name) => setParameters({ group: name === this._defaultGroup() ? "" : name }));
     this.timeline = new Timeline({
-      // Moments of a slider are no steps that somebody wants to go back by.
+      // The Back button does not step through the moments of a slider.
       show: (revision) => setParameters({ at: String(revision) }),
       close: () => setParameters({ at: "" }),
     });
