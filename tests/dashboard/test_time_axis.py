@@ -19,6 +19,9 @@ from tests.dashboard.visit import BEARER, Visit, visit
 
 from dryrack.client.endpoints import CLAIMS, NODES, PODS, SLICES
 from dryrack.client.timekeeping import seconds_of
+from dryrack.dashboard.data.comparison import compare
+from dryrack.dashboard.data.fleet import DeviceRow, PoolRow
+from dryrack.dashboard.history import PastState
 
 if TYPE_CHECKING:
     from dryrack.kinds.raw import Raw
@@ -169,6 +172,21 @@ def test_two_moments_differ_by_what_happened_between_them() -> None:
         assert not any(same[kind]["changed"] for kind in ("pods", "claims", "nodes", "devices"))
 
     visit(story)
+
+
+def test_devices_without_a_model_are_counted_by_driver() -> None:
+    """A shared device of which claims use nothing is free, without a percentage."""
+
+    def state(*devices: DeviceRow) -> PastState:
+        pools = {("dra.cpu", "rack-1"): PoolRow("dra.cpu", "rack-1", devices)}
+        return PastState(1, "", pools, {}, {}, {}, {})
+
+    old = state(DeviceRow("cpu-0", "rack-1", "", "free", level=0))
+    new = state(DeviceRow("cpu-0", "rack-1", "", "allocated", level=50))
+
+    assert compare(old, new)["devices"]["counts"] == [
+        {"model": "dra.cpu", "was": "free", "now": "allocated 50%", "count": 1}
+    ]
 
 
 def test_a_comparison_with_an_unknown_moment_is_refused() -> None:

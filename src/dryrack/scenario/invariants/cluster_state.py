@@ -271,8 +271,10 @@ def _with_driver_limits(result: InvariantResult, state: ClusterState) -> Invaria
     unknown = sorted(used - known)
     if not unknown:
         return result
-    drivers = ", ".join(unknown)
-    reason = f"no record of the claims that {drivers} has prepared; see --kubelet-dir"
+    reason = (
+        f"no record of the claims that {', '.join(unknown)} has prepared; "
+        "on a node with dryrack plugin, pass --kubelet-dir"
+    )
     return replace(result, unchecked=reason, is_checked=bool(used & known))
 
 

@@ -1,6 +1,6 @@
 // What is drawn on the canvas. Many devices are a picture of the whole that is painted once, in parts
-// that leave time for input, and then moved; few are drawn one by one. How much is told of a device
-// depends on its size: the shares of states on a node, then devices, then their names and owners.
+// that leave time for input, and then moved; few are drawn one by one. The size of a device decides
+// what it shows: first only the shares of states on a node, then devices, then names and owners.
 
 import { placeOf } from "./layout.js";
 import { NO_NODE, paintCard, paintFrame, paintShares, palette, shortened, Sprites } from "./paint.js";
